@@ -1,0 +1,1 @@
+"""Many files taken as one site, and everything that will go wrong with them."""
