@@ -1,0 +1,1 @@
+"""Real Slurm, one root file system a release, for the tests."""

@@ -1,0 +1,230 @@
+"""A root file system with one release of Slurm, and `slurmd -G` in it: the judge of every gres.conf we write or read.
+
+It leaves nothing behind: each run has a mount namespace of its own, and its folder of files is removed. It needs root
+and, the first time, debootstrap and the package archive. It says what slurmd printed and judges nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+
+SUITES: Mapping[str, str] = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
+"""The Debian suite that carries a release; sid moves, and `SlurmRoot.version` says what was found."""
+
+GPUS = 16
+CAPABILITIES = 2201
+_BUILD = Path(__file__).parent / "build-root"
+_SLURMD_SECONDS = 60
+
+_SETTINGS: Mapping[str, str] = {
+    "AuthType": "auth/none",
+    "CredType": "cred/none",
+    "ProctrackType": "proctrack/linuxproc",
+    "TaskPlugin": "task/none",
+    "SlurmdParameters": "config_overrides",
+}
+"""What a slurm.conf needs here and a real one says differently: no munge, no cgroups, the nodes' own sockets and cores."""
+
+_CGROUP_PLUGIN: Mapping[str, str] = {"22.05": "cgroup/v1"}
+"""How to do without cgroups; releases from 23.02 know `disabled`."""
+
+_MACHINE = (
+    "failed to find sysfs cpu topology",
+    "Node configuration differs from hardware",
+    "cgroup/v1",
+    "cgroup v1",
+    'cgroup.conf" is empty',
+    *(f"{key} specified more than once" for key in (*_SETTINGS, "CgroupPlugin")),
+    *(f"{key} 1 specified more than once" for key in (*_SETTINGS, "CgroupPlugin")),
+)
+"""Parts of lines that this machine or our settings cause, not the files under test."""
+
+_LINE = re.compile(r"^(?:slurmd(?:-[^:]*)?: |\[[^]]*\] )")
+_RECORD = re.compile(
+    r"^Gres Name=(?P<name>\S+) Type=(?P<type>.*?) Count=(?P<count>\d+)(?: Index=(?P<index>\d+))? ID=\d+"
+    r"(?: File=(?P<file>\S+))?(?: Cores=(?P<cores>\S+) CoreCnt=\d+)?"
+    r"(?: Links=(?P<links>\S+)| \(null\))?(?: Flags=(?P<flags>.*))?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmdRecord:
+    """One line of `slurmd -G`. `files` are expanded; `flags` empty on releases that print none."""
+
+    name: str
+    type: str | None
+    count: int
+    files: tuple[str, ...]
+    cores: str | None
+    links: str | None
+    flags: tuple[str, ...]
+
+    def devices(self) -> Iterator[SlurmdRecord]:
+        """The same as one record a device: slurmd keeps several equal devices in one record until it must not."""
+        if len(self.files) < 2 or self.count != len(self.files):
+            yield self
+            return
+        for file in self.files:
+            yield SlurmdRecord(self.name, self.type, 1, (file,), self.cores, self.links, self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmdReport:
+    """What one `slurmd -G` said: its records in order, and every other line but the machine's own."""
+
+    status: int
+    records: tuple[SlurmdRecord, ...]
+    messages: tuple[str, ...]
+
+    @property
+    def died(self) -> bool:
+        """Whether slurmd would not start with these files."""
+        return self.status != 0
+
+    @property
+    def devices(self) -> tuple[SlurmdRecord, ...]:
+        """One record a device, in slurmd's order; the same form for every release."""
+        return tuple(device for record in self.records for device in record.devices())
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmRoot:
+    """One release of Slurm in its root. `release` is the major (`24.11`), `version` what the packages hold."""
+
+    release: str
+    path: Path
+    version: str
+
+    @classmethod
+    def for_version(cls, release: str) -> SlurmRoot:
+        """The root for this major, built when it is not there; KeyError for a major that no suite carries."""
+        suite = SUITES[release]
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        path = cache / "hybridgpu" / "slurm" / suite
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.parent / f".{suite}.lock"):
+            if not path.is_dir():
+                subprocess.run([str(_BUILD), suite, str(path)], check=True)
+            _make_devices(path)
+        return cls(release, path, (path / "slurm-version").read_text().strip())
+
+    @staticmethod
+    def missing(release: str) -> str | None:
+        """Why this root can't be had here, in words for a skipped test; None where it can."""
+        if os.geteuid() != 0:
+            return "needs root, for chroot and mknod"
+        if not shutil.which("unshare"):
+            return "needs unshare (util-linux)"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        if not (cache / "hybridgpu" / "slurm" / SUITES[release]).is_dir() and not shutil.which("debootstrap"):
+            return f"needs debootstrap, to build the root with Slurm {release}"
+        return None
+
+    def slurmd_g(self, files: Mapping[str, str], node: str, settings: Mapping[str, str] = _SETTINGS) -> SlurmdReport:
+        """What slurmd of this release makes of these files for this node.
+
+        `files` maps names relative to slurm.conf's folder to their text; `settings` are put behind slurm.conf's own.
+        """
+        site = self.path / "site"
+        site.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=site, prefix="g-") as folder:
+            for name, text in self._with_settings(files, settings).items():
+                target = Path(folder, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text)
+            inside = Path("/") / Path(folder).relative_to(self.path)
+            done = subprocess.run(
+                [*self.enter(), "/usr/sbin/slurmd", "-G", "-N", node, "-f", str(inside / "slurmd-g.conf")],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_SLURMD_SECONDS,
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+            )
+        return _report(done.returncode, done.stdout, str(inside))
+
+    def enter(self) -> tuple[str, ...]:
+        """The command prefix that runs a program inside the root, with /proc, in a mount namespace of its own."""
+        return ("unshare", "--mount", "--propagation", "private", "--root", str(self.path), "--mount-proc")
+
+    def _with_settings(self, files: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+        """The files to write: an own first file includes slurm.conf, so that its line numbers stay what they are."""
+        lines = [f"{key}={value}" for key, value in settings.items()]
+        cgroup = f"CgroupPlugin={_CGROUP_PLUGIN.get(self.release, 'disabled')}\n"
+        return {
+            **files,
+            "slurmd-g.conf": "\n".join(["Include slurm.conf", *lines, ""]),
+            "cgroup.conf": files.get("cgroup.conf", "").rstrip("\n") + "\n" + cgroup,
+        }
+
+
+def _report(status: int, output: str, folder: str) -> SlurmdReport:
+    records: list[SlurmdRecord] = []
+    messages: list[str] = []
+    for raw in output.replace(folder + "/", "").splitlines():
+        line = _LINE.sub("", raw).strip()
+        found = _RECORD.match(line)
+        if found:
+            records.append(_record(found))
+        elif line and not any(part in line for part in _MACHINE):
+            messages.append(line)
+    return SlurmdReport(status, tuple(records), tuple(messages))
+
+
+def _record(found: re.Match[str]) -> SlurmdRecord:
+    flags = _text(found["flags"])
+    return SlurmdRecord(
+        name=found["name"],
+        type=_text(found["type"]),
+        count=int(found["count"]),
+        files=_expand(_text(found["file"])),
+        cores=_text(found["cores"]),
+        links=_text(found["links"]),
+        flags=tuple(flags.split(",")) if flags else (),
+    )
+
+
+def _text(value: str | None) -> str | None:
+    return None if value in (None, "(null)") else value
+
+
+def _expand(files: str | None) -> tuple[str, ...]:
+    """A list of files in the order written: a NodeSet sorts, so each part is expanded alone."""
+    if files is None:
+        return ()
+    parts = re.findall(r"(?:[^,\[]|\[[^]]*\])+", files)
+    return tuple(name for part in parts for name in NodeSet(part))
+
+
+def _make_devices(root: Path) -> None:
+    """Make the character devices that NVIDIA's driver would: 16 cards, and the MIG capabilities of all of them."""
+    caps = root / "dev" / "nvidia-caps"
+    if (caps / f"nvidia-cap{CAPABILITIES - 1}").exists():
+        return
+    caps.mkdir(exist_ok=True)
+    wanted = [(root / "dev" / f"nvidia{n}", 195, n) for n in range(GPUS)]
+    wanted += [(caps / f"nvidia-cap{n}", 236, n) for n in range(CAPABILITIES)]
+    for path, major, minor in wanted:
+        if not path.exists():
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
