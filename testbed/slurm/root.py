@@ -13,12 +13,15 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ClusterShell.NodeSet import NodeSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 SUITES: Mapping[str, str] = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
 """The Debian suite that carries a release; sid moves, and `SlurmRoot.version` says what was found."""
@@ -35,7 +38,7 @@ _SETTINGS: Mapping[str, str] = {
     "TaskPlugin": "task/none",
     "SlurmdParameters": "config_overrides",
 }
-"""What a slurm.conf needs here and a real one says differently: no munge, no cgroups, the nodes' own sockets and cores."""
+"""What a slurm.conf needs here and a real one says differently: no munge, no cgroups, sockets and cores as configured."""
 
 _CGROUP_PLUGIN: Mapping[str, str] = {"22.05": "cgroup/v1"}
 """How to do without cgroups; releases from 23.02 know `disabled`."""
@@ -147,6 +150,7 @@ class SlurmRoot:
             inside = Path("/") / Path(folder).relative_to(self.path)
             done = subprocess.run(
                 [*self.enter(), "/usr/sbin/slurmd", "-G", "-N", node, "-f", str(inside / "slurmd-g.conf")],
+                check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
