@@ -38,7 +38,7 @@ _SETTINGS: Mapping[str, str] = {
     "TaskPlugin": "task/none",
     "SlurmdParameters": "config_overrides",
 }
-"""What a slurm.conf needs here and a real one says differently: no munge, no cgroups, sockets and cores as configured."""
+"""What a slurm.conf needs here: no munge, no cgroups, sockets and cores as configured, not as found."""
 
 _CGROUP_PLUGIN: Mapping[str, str] = {"22.05": "cgroup/v1"}
 """How to do without cgroups; releases from 23.02 know `disabled`."""
