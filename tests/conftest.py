@@ -1,10 +1,32 @@
-"""What every test may use. `soak` decides between the sample of `make test` and the full count of `make soak`."""
+"""What every test may use: how many examples to run, what to do where a machine lacks something, real Slurm."""
 
 from __future__ import annotations
 
 import os
+from typing import NoReturn
+
+import pytest
+
+from testbed.slurm.root import SUITES, SlurmRoot
 
 
 def soak(sample: int, full: int) -> int:
     """The number of examples to run: `sample` in `make test`, `full` where HYBRIDGPU_SOAK is set."""
     return full if os.environ.get("HYBRIDGPU_SOAK") else sample
+
+
+def lacking(what: str) -> NoReturn:
+    """Skip the test for what this machine lacks; where CI is set, which lacks nothing, fail it."""
+    if os.environ.get("CI"):
+        pytest.fail(f"CI lacks nothing, but: {what}", pytrace=False)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session", params=[pytest.param(release, marks=pytest.mark.slurm) for release in SUITES])
+def slurm_root(request: pytest.FixtureRequest) -> SlurmRoot:
+    """A root with Slurm, once for each release that there is a root for."""
+    release: str = request.param
+    missing = SlurmRoot.missing(release)
+    if missing:
+        lacking(missing)
+    return SlurmRoot.for_version(release)
