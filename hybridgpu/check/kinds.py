@@ -1,0 +1,60 @@
+"""Which files there are and what kind each is, told by content and never by name. Reads only the beginning of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+_HEAD = 65536
+_KIND = re.compile(rb"""^[{\s]*["']?kind["']?\s*:\s*["']?(\w+)|["']kind["']\s*:\s*["'](\w+)["']""", re.MULTILINE)
+_OURS = re.compile(rb"""apiVersion["']?\s*:\s*["']?hybridgpu/""")
+
+
+class Kind(Enum):
+    """What `check` knows how to judge."""
+
+    INVENTORY = "inventory"
+    FACTS = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file to check. `kind` None: nothing we know."""
+
+    path: str
+    kind: Kind | None
+
+
+def inputs(paths: Iterable[str]) -> Iterator[Input]:
+    """Every file named, and every file below a folder named that is of a kind we know.
+
+    A file that is named but of no kind we know comes with kind None. Raises FileNotFoundError.
+    """
+    for path in paths:
+        if not Path(path).is_dir():
+            yield Input(path, kind_of(path))
+            continue
+        for directory, below, names in os.walk(path):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            for name in sorted(names):
+                file = os.path.join(directory, name)
+                if stat.S_ISREG(os.lstat(file).st_mode) and (kind := kind_of(file)):
+                    yield Input(file, kind)
+
+
+def kind_of(path: str) -> Kind | None:
+    """The kind of one file, by its first 64 KiB. Raises FileNotFoundError; a file of no kind we know gives None."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return None
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    found = _KIND.search(head)
+    kind = (found[1] or found[2]).decode() if found else None
+    if kind == "Facts":
+        return Kind.FACTS
+    return Kind.INVENTORY if kind == "Inventory" or _OURS.search(head) else None

@@ -1,0 +1,62 @@
+"""Many files taken as one site: what each kind's judge says of them, together, and in the order of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybridgpu.check.kinds import Input, Kind, inputs
+from hybridgpu.inventory.facts import read_facts
+from hybridgpu.inventory.load import load_site
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.render.proof import prove
+from hybridgpu.render.tree import render_tree
+
+NOTHING_KNOWN = Rule(
+    "check-nothing-known",
+    Severity.ERROR,
+    "A file or folder was named in which there is nothing that hybridgpu can judge.",
+    "Name an inventory (kind: Inventory) or facts (kind: Facts), or a folder that holds some.",
+    "hybridgpu",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found, and the files that were judged."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+
+
+def check(paths: Sequence[str]) -> Checked:
+    """Judges the files at `paths` as one site. Raises FileNotFoundError for a path that is not there."""
+    found: list[Input] = []
+    findings: list[Finding] = []
+    for path in paths:
+        here = list(inputs([path]))
+        found += here
+        if not here:
+            message = f"{path} holds no inventory and no facts"
+            findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
+    # A file that was named is judged even where it does not look like an inventory: it may be a broken one.
+    inventories = [i.path for i in found if i.kind is not Kind.FACTS]
+    facts = {Path(i.path).stem: i.path for i in found if i.kind is Kind.FACTS}
+    for inventory in inventories:
+        findings += _inventory(inventory, facts)
+    if not inventories:
+        findings += _facts_alone(facts.values())
+    return Checked(tuple(dict.fromkeys(findings)), tuple(i.path for i in found))
+
+
+def _inventory(path: str, facts: dict[str, str]) -> Iterator[Finding]:
+    loaded = load_site(path, facts)
+    yield from loaded.findings
+    if loaded.site:
+        yield from prove(loaded.site, render_tree(loaded.site))
+
+
+def _facts_alone(paths: Iterable[str]) -> Iterator[Finding]:
+    for path in paths:
+        yield from read_facts(path)[1]

@@ -1,0 +1,128 @@
+"""The command line: finds the command, and maps what it raises to an exit code. One file a command, loaded when called.
+
+Exit codes: 0 done; 1 found errors, or could not do it; 2 done, and there are changes (only where asked for with
+--detailed-exitcode); 64 wrong usage; 66 an input that is not there; 70 a bug of ours. Nothing here knows what a
+command does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import Any, Never
+
+import click
+
+from hybridgpu import __version__
+from hybridgpu.errors import Bug, HybridgpuError, Refused
+
+FAILED, USAGE, NO_INPUT, BUG = 1, 64, 66, 70
+
+# name -> what `hybridgpu --help` says of it; the module of the same name is imported only when it is called
+COMMANDS = {
+    "check": "Find every mistake in inventories and facts.",
+    "completion": "Print the completion script for a shell.",
+    "mig": "Say what MIG can cut from a GPU model.",
+    "render": "Write the configuration of Slurm and of every node.",
+}
+
+
+class _Commands(click.Group):
+    """A group that lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"hybridgpu.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            from hybridgpu.model.spelling import nearest
+
+            near = nearest(args[0], COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hybridgpu")
+@click.option("-v", "--verbose", count=True, help="Say more; on a bug of ours, show where.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors on stderr.")
+@click.pass_context
+def cli(ctx: click.Context, verbose: int, quiet: bool) -> None:
+    """One inventory of GPUs and MIG instances, from which Slurm and Kubernetes are configured and kept in agreement."""
+    ctx.obj = -1 if quiet else verbose
+
+
+def say(text: str) -> None:
+    """A remark for the person at the terminal: on stderr, and not at all under --quiet."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.find_root().obj != -1:
+        click.echo(text, err=True)
+
+
+def main(arguments: list[str] | None = None) -> Never:
+    """Runs the command line and exits the process."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result: Any = cli.main(arguments, prog_name="hybridgpu", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:  # the reader went away: `hybridgpu check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Refused as refusal:
+        from hybridgpu.check.formats import text
+
+        click.echo(text(refusal.findings), err=True, nl=False)
+        return FAILED
+    except Bug as bug:
+        return _bug(bug, arguments)
+    except HybridgpuError as failure:
+        return _failed(str(failure))
+    except FileNotFoundError as missing:
+        return _failed(f"{missing.filename or missing}: there is no such file or folder", NO_INPUT)
+    except OSError as failure:
+        return _failed(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
+    except Exception as bug:
+        return _bug(bug, arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _failed(message: str, code: int = FAILED) -> int:
+    click.echo(f"hybridgpu: {message}", err=True)
+    return code
+
+
+def _bug(bug: Exception, arguments: list[str]) -> int:
+    if any(a.startswith("-v") or a == "--verbose" for a in arguments):
+        traceback.print_exception(bug)
+    summary = f"{type(bug).__name__}: {bug}" if str(bug) else type(bug).__name__
+    return _failed(f"a bug of hybridgpu, please report it (-v shows where): {summary}", BUG)

@@ -1,0 +1,36 @@
+"""`hybridgpu check`: every mistake in what was named, with file and line."""
+
+from __future__ import annotations
+
+import click
+
+from hybridgpu.check import formats
+from hybridgpu.check.site import check
+from hybridgpu.cli import FAILED, say
+from hybridgpu.cli.options import DEFAULT_INVENTORY, output_option
+from hybridgpu.model.finding import Severity
+
+
+@click.command()
+@click.argument("paths", nargs=-1, envvar="HYBRIDGPU_INVENTORY", type=click.Path(), metavar="[PATH]...")
+@click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
+@output_option("text", "json", "sarif", "github")
+def command(paths: tuple[str, ...], strict: bool, output: str) -> int:
+    """Find every mistake in inventories and facts.
+
+    PATH is a file or a folder; files are told apart by content, and together they are one site. Without any:
+    HYBRIDGPU_INVENTORY, else /etc/hybridgpu/inventory.yaml.
+    """
+    checked = check(paths or (DEFAULT_INVENTORY,))
+    findings = checked.findings
+    if output == "json":
+        click.echo(formats.as_json(findings, checked.files), nl=False)
+    elif output == "sarif":
+        click.echo(formats.sarif(findings), nl=False)
+    elif output == "github":
+        click.echo(formats.github(findings), nl=False)
+    else:
+        click.echo(formats.text(findings), nl=False)
+        say(f"{formats.summary(findings)} in {len(checked.files)} file{'s' if len(checked.files) != 1 else ''}")
+    worst = {finding.severity for finding in findings}
+    return FAILED if Severity.ERROR in worst or (strict and Severity.WARNING in worst) else 0

@@ -1,0 +1,80 @@
+"""What one node's GPUs look like in Slurm's two files: the Gres= value and the lines of gres.conf.
+
+Works on a NodeBody, so once for all equal nodes. Decides nothing about refusal: what Slurm makes of the text is
+consumers' business, and the proof's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from hybridgpu.model.sharing import Mode, Scheduler
+from hybridgpu.model.site import Device, NodeBody
+from hybridgpu.render.hostlist import fold_device
+
+KUBERNETES_CARDS = "hybridgpu_k8s"
+"""GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (facts: run on 24.11)."""
+
+_MPS_PER_GPU = 100
+
+
+def shares_per_gpu(body: NodeBody) -> tuple[str, int] | None:
+    """The shared GRES of this node and how many units of it each GPU holds; None where GPUs are not shared."""
+    if body.sharing.mode is Mode.MPS:
+        return "mps", _MPS_PER_GPU
+    if body.sharing.mode is Mode.TIME_SLICING and body.sharing.replicas:
+        return "shard", body.sharing.replicas
+    return None
+
+
+def gres_value(body: NodeBody) -> str:
+    """The Gres= value: types in the order of their lowest device, always with a count; then shares, the site's, ours."""
+    counts: dict[str, int] = {}
+    for device in body.slurm_devices:
+        counts[device.type] = counts.get(device.type, 0) + 1
+    parts = [f"gpu:{name}:{count}" for name, count in counts.items()]
+    if shares := shares_per_gpu(body):
+        name, each = shares
+        parts.append(f"{name}:{each * len(body.slurm_devices)}")
+    if body.slurm and body.slurm.gres:
+        parts.append(body.slurm.gres)
+    if cards := _kubernetes_minors(body):
+        parts.append(f"{KUBERNETES_CARDS}:{len(cards)}")
+    return ",".join(parts)
+
+
+def gres_lines(body: NodeBody) -> tuple[str, ...]:
+    """The node's lines of gres.conf without their NodeName=, in the order Slurm must read them."""
+    return tuple(_lines(body))
+
+
+def _lines(body: NodeBody) -> Iterator[str]:
+    autodetect = body.slurm.autodetect if body.slurm else "off"
+    yield f"AutoDetect={autodetect}"
+    if autodetect == "off":
+        yield from _device_lines(body.slurm_devices)
+    if shares := shares_per_gpu(body):
+        name, each = shares
+        for device in body.slurm_devices:
+            yield f"Name={name} Count={each} File={device.files[0]}"
+    if cards := _kubernetes_minors(body):
+        yield f"Name={KUBERNETES_CARDS} File={fold_device(cards)}"
+
+
+def _device_lines(devices: tuple[Device, ...]) -> Iterator[str]:
+    for (name, cores, links, whole), run in groupby(devices, lambda d: (d.type, d.cores, d.links, len(d.files) == 1)):
+        suffix = f" Cores={cores}" if cores else ""
+        if not whole:
+            for device in run:
+                yield f"Name=gpu Type={name} MultipleFiles={','.join(device.files)}{suffix}"
+            continue
+        if links:
+            suffix += f" Links={','.join(map(str, links))}"
+        yield f"Name=gpu Type={name} File={fold_device([device.minor for device in run])}{suffix}"
+
+
+def _kubernetes_minors(body: NodeBody) -> list[int]:
+    if not body.split:
+        return []
+    return sorted({d.minor for d in body.devices if body.owners[d.index] is Scheduler.KUBERNETES})

@@ -1,0 +1,55 @@
+"""Names and numbers folded as every Slurm release reads them back. ClusterShell folds; what differs for Slurm is here.
+
+Only the last number of a name is folded, and only at its end: brackets in the middle are refused by older releases
+(S@22.05:src/common/hostlist.c).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ClusterShell.NodeSet import NodeSet
+from ClusterShell.RangeSet import RangeSet
+
+_PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+
+
+def fold_hosts(hosts: Iterable[str]) -> str:
+    """A hostlist of these hosts as one word: `gpu[001-032]`."""
+    return ",".join(_parts(hosts))
+
+
+def sorted_hosts(hosts: Iterable[str]) -> list[str]:
+    """The hosts in the order in which the folded list expands again."""
+    return [host for part in _parts(hosts) for host in NodeSet(part)]
+
+
+def fold_paired(values: Sequence[str]) -> str:
+    """Values that Slurm pairs with NodeName one by one, so their order must survive the folding."""
+    return fold_hosts(values) if sorted_hosts(values) == list(values) else ",".join(values)
+
+
+def fold_ports(ports: Sequence[str]) -> str:
+    """Ports paired with NodeName: `[17001-17004]`, or a plain list where they are not consecutive."""
+    numbers = [int(port) for port in ports]
+    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"[{numbers[0]}-{numbers[-1]}]"
+    return ports[0] if len(ports) == 1 else f"[{','.join(ports)}]"
+
+
+def fold_device(minors: Sequence[int]) -> str:
+    """/dev/nvidia files, ascending: `/dev/nvidia[0-3,6]`."""
+    if len(minors) == 1:
+        return f"/dev/nvidia{minors[0]}"
+    return f"/dev/nvidia[{RangeSet.fromlist([str(m) for m in minors])}]"
+
+
+def _parts(hosts: Iterable[str]) -> Iterator[str]:
+    nodes = NodeSet.fromlist(list(hosts))
+    nodes.fold_axis = (-1,)
+    for part in _PART.findall(str(nodes)):
+        if "[" in part and not part.endswith("]"):
+            yield from NodeSet(part)
+        else:
+            yield part

@@ -1,0 +1,166 @@
+"""Site to the records of the four Slurm files, equal nodes folded. Records only: the templates make them text.
+
+A pure fold: the same Site gives the same records, so swapping the NodeConfig of one node changes no other node's
+lines as slurmd consumes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hybridgpu.model.sharing import Mode, Scheduler
+from hybridgpu.model.site import NodeBody, NodeConfig, Site, SlurmCluster
+from hybridgpu.render.gres import KUBERNETES_CARDS, gres_lines, gres_value, shares_per_gpu
+from hybridgpu.render.hostlist import fold_hosts, fold_paired, fold_ports, sorted_hosts
+
+_SHARED = ("mps", "shard")
+_PAIRED = {"NodeAddr": fold_paired, "NodeHostname": fold_paired, "Port": fold_ports}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One `key=value` of a configuration file."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class GresBlock:
+    """The lines that a set of equal nodes has in gres.conf; `lines` lack their NodeName=."""
+
+    nodes: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """One NodeName line: `nodes` folded, then `settings` in order, Gres last."""
+
+    nodes: str
+    settings: tuple[Setting, ...]
+
+
+def slurm_nodes(site: Site) -> list[NodeConfig]:
+    """The nodes that Slurm knows, in the order of the inventory."""
+    return [config for config in site.nodes.values() if config.body.slurm]
+
+
+def gres_blocks(nodes: Iterable[NodeConfig]) -> Iterator[GresBlock]:
+    """gres.conf, a block per distinct set of lines."""
+    hosts: dict[tuple[str, ...], list[str]] = {}
+    lines_of: dict[int, tuple[str, ...]] = {}
+    for config in nodes:
+        key = id(config.body)
+        if key not in lines_of:
+            lines_of[key] = gres_lines(config.body)
+        hosts.setdefault(lines_of[key], []).append(config.name)
+    for lines, names in hosts.items():
+        yield GresBlock(fold_hosts(names), lines)
+
+
+def node_lines(nodes: Iterable[NodeConfig]) -> Iterator[NodeLine]:
+    """nodes.conf, a line per distinct set of parameters; addresses are paired with the names in their order."""
+    folded: dict[tuple[Setting, ...], dict[str, NodeConfig]] = {}
+    settings_of: dict[int, tuple[Setting, ...]] = {}
+    for config in nodes:
+        key = id(config.body)
+        if key not in settings_of:
+            settings_of[key] = _node_settings(config.body)
+        keys = tuple(Setting(name, "") for name, _ in config.addresses)
+        folded.setdefault((*keys, *settings_of[key]), {})[config.name] = config
+    for settings, group in folded.items():
+        names = sorted_hosts(group)
+        paired = []
+        for position, setting in enumerate(s for s in settings if not s.value):
+            values = [group[name].addresses[position][1] for name in names]
+            paired.append(Setting(setting.key, _PAIRED[setting.key](values)))
+        yield NodeLine(fold_hosts(names), (*paired, *(s for s in settings if s.value)))
+
+
+def _node_settings(body: NodeBody) -> tuple[Setting, ...]:
+    parameters = body.slurm.parameters if body.slurm else ()
+    return (*(Setting(key, _quoted(value)) for key, value in parameters), Setting("Gres", gres_value(body)))
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"' if any(c.isspace() for c in value) else value
+
+
+def gres_types(site: Site) -> tuple[str, ...]:
+    """GresTypes: gpu, then what some node shares or what was there before, then the site's, and ours for split nodes.
+
+    The order is Slurm's environment's: mps before shard (facts: run on three releases). A name once there stays.
+    """
+    bodies = _bodies(site)
+    wanted = {"gpu", *(shares[0] for body in bodies if (shares := shares_per_gpu(body)))}
+    wanted.update(site.retained.gres_types)
+    others = [*(site.slurm.site.gres_types if site.slurm else ()), *site.retained.gres_types]
+    ours = ("gpu", *_SHARED, KUBERNETES_CARDS)
+    last = KUBERNETES_CARDS in wanted or any(body.split for body in bodies)
+    return (
+        *(name for name in ("gpu", *_SHARED) if name in wanted),
+        *dict.fromkeys(name for name in others if name not in ours),
+        *((KUBERNETES_CARDS,) if last else ()),
+    )
+
+
+def hooks_wanted(site: Site) -> bool:
+    """Whether some node needs our prolog, epilog and task prolog (design section 6)."""
+    bodies = _bodies(site)
+    cut = any(b.slurm and b.sharing.mode is Mode.MIG and b.slurm.autodetect != "nvml" for b in bodies)
+    mps = any(b.sharing.mode is Mode.MPS or b.sharing.whole_gpu_jobs for b in bodies)
+    return cut or mps or set(_SHARED) <= set(gres_types(site))
+
+
+def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
+    """gpu.conf: what the modes need, merged with what the site has."""
+    types = gres_types(site)
+    had = cluster.site
+    yield Setting("GresTypes", ",".join(types))
+    hooks = cluster.hooks_dir if cluster.hooks_enabled and hooks_wanted(site) else None
+    flags = (("Contain",) if any(b.sharing.mode is Mode.MPS for b in _bodies(site)) else ()) + had.prolog_flags
+    if flags:
+        yield Setting("PrologFlags", ",".join(_once(flags)))
+    yield from _scripts("Prolog", had.prolog, hooks and f"{hooks}/prolog.d/50-hybridgpu")
+    yield from _scripts("Epilog", had.epilog, hooks and f"{hooks}/epilog.d/50-hybridgpu")
+    if task_prolog := TASK_PROLOG if hooks else had.task_prolog:
+        yield Setting("TaskProlog", task_prolog)
+    tracked = had.accounting_tres
+    if cluster.accounting == "slurmdbd":
+        tracked = (*tracked, *(f"gres/{name}" for name in types if name != KUBERNETES_CARDS))
+    if tracked:
+        yield Setting("AccountingStorageTRES", ",".join(dict.fromkeys(tracked)))
+
+
+TASK_PROLOG = "/usr/lib/hybridgpu/taskprolog"
+"""Our task prolog; Slurm takes one only, so it runs the site's own after itself (NodeConfig `task_prolog`)."""
+
+
+def cgroup_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
+    """cgroup.conf: the site's own keys, and ConstrainDevices, without which every job sees every GPU."""
+    keys = {key.lower() for key, _ in cluster.site.cgroup}
+    yield from (Setting(key, value) for key, value in cluster.site.cgroup)
+    if "constraindevices" not in keys and slurm_nodes(site):
+        yield Setting("ConstrainDevices", "yes")
+
+
+def _once(words: Iterable[str]) -> tuple[str, ...]:
+    """The words without repetitions; Slurm compares them without case."""
+    seen: dict[str, str] = {}
+    for word in words:
+        seen.setdefault(word.lower(), word)
+    return tuple(seen.values())
+
+
+def _scripts(key: str, had: tuple[str, ...], ours: str | None) -> Iterator[Setting]:
+    yield from (Setting(key, path) for path in had)
+    if ours and not any(fnmatchcase(ours, pattern) for pattern in had):
+        yield Setting(key, ours)
+
+
+def _bodies(site: Site) -> list[NodeBody]:
+    bodies = {id(config.body): config.body for config in site.nodes.values()}
+    return [body for body in bodies.values() if Scheduler.SLURM in body.schedulers]

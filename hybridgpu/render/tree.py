@@ -1,0 +1,50 @@
+"""The whole rendered tree as paths and contents, and what of an older tree must be remembered. Touches no file."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from hybridgpu.files.stamp import group_id, stamp
+from hybridgpu.files.tree import Content
+from hybridgpu.model.site import NodeConfig, Retained, Site
+from hybridgpu.render.node import node_body, node_file
+from hybridgpu.render.text import slurm_files
+
+FOLDERS = ("slurm", "kubernetes", "nodes")
+SYNCED = ("slurm", "kubernetes")
+"""Folders whose files are on disk before the command ends: a scheduler may load them right after."""
+
+_GRES_TYPES = re.compile(r"^GresTypes=(.*)$", re.MULTILINE)
+
+
+def render_tree(site: Site) -> dict[str, Content]:
+    """Relative path -> content, stamped. Node files are made when asked for: ten thousand are not held at once."""
+    files: dict[str, Content] = {}
+    texts = dict(slurm_files(site))
+    group = group_id(texts)
+    for name, text in texts.items():
+        files[f"slurm/{name}"] = partial(stamp, name, text, group)
+    bodies: dict[int, str] = {}
+    for config in site.nodes.values():
+        body = bodies.get(id(config.body))
+        if body is None:
+            body = bodies[id(config.body)] = node_body(site, config.body)
+        files[f"nodes/{config.name}.json"] = partial(_node_content, config, body)
+    return files
+
+
+def slurm_texts(files: dict[str, Content]) -> dict[str, str]:
+    """The Slurm files of a rendered tree as slurmd will read them: name -> text."""
+    return {path.split("/", 1)[1]: files[path]().decode() for path in files if path.startswith("slurm/")}
+
+
+def retained_from(gpu_conf: bytes | None) -> Retained:
+    """What a tree that is already there obliges us to keep: its GresTypes. None: there is no such tree."""
+    found = _GRES_TYPES.search((gpu_conf or b"").decode("utf-8", "replace"))
+    names = tuple(name for name in (found[1].split(",") if found else ()) if re.fullmatch(r"[A-Za-z0-9_.-]+", name))
+    return Retained(gres_types=names)
+
+
+def _node_content(config: NodeConfig, body: str) -> bytes:
+    return stamp("node.json", node_file(config, body))
