@@ -17,17 +17,16 @@ from typing import Any
 from hybridgpu.model.gpu import GpuModel, Profile
 from hybridgpu.model.spelling import nearest_words
 
-DATA = Path(__file__).with_name("catalogue.toml")
-NVIDIA = "10de"
+_DATA = Path(__file__).with_name("catalogue.toml")
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce"})
-_PCI_ID = re.compile(
-    r"(?:0x)?(?P<device>[0-9a-f]{4})(?::?(?P<vendor>10de))?|10de:(?P<second>[0-9a-f]{4})", re.IGNORECASE
-)
+_PCI_ID = re.compile(r"(?:0x)?(?P<first>[0-9a-f]{4})(?::?10de)?|(?:0x)?10de:(?:0x)?(?P<second>[0-9a-f]{4})", re.I)
+
+_Index = dict[str, tuple[GpuModel, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """Why a word is no model: `ambiguous`, then it may mean any of `candidates`; else `candidates` are the nearest names."""
+    """Why a word is no model: it is ambiguous between `candidates`, or unknown, and they are the nearest names."""
 
     word: str
     candidates: tuple[str, ...]
@@ -38,40 +37,67 @@ class NotFound:
         names = ", ".join(self.candidates)
         if self.ambiguous:
             return f"GPU model {self.word!r} may mean any of {names}: say which"
-        hint = f"; the nearest are {names}" if names else ""
-        return f"unknown GPU model {self.word!r}{hint}"
+        nearest = f"; the nearest: {names}" if names else ""
+        return f"unknown GPU model {self.word!r}{nearest} (`hybridgpu mig profiles` lists all)"
 
 
 @cache
 def models() -> tuple[GpuModel, ...]:
     """Every model of the catalogue, in the order of the data file. Read once, on the first call."""
-    data = tomllib.loads(DATA.read_text(encoding="utf-8"))
-    return tuple(_model(entry, data["families"]) for entry in data["models"])
+    data = tomllib.loads(_DATA.read_text(encoding="utf-8"))
+    entries = [*data["models"], *data["without-mig"]["models"]]
+    return tuple(_model(entry, data["families"]) for entry in entries)
 
 
 def find(name: str) -> GpuModel | NotFound:
-    """The model a person means by its name, the driver's full name, an alias or a PCI id; case and separators do not count.
+    """The model a person means by its name, the driver's full name, an alias or a PCI id.
 
-    A PCI id is taken as `20b2`, `0x20b2`, `0x20B210DE` (mig-parted's form), `20b2:10de` or `10de:20b2`.
+    Case, separators and the vendor's words (NVIDIA, Tesla, GeForce) do not count. A PCI id is taken as `20b2`,
+    `0x20b2`, `0x20B210DE` (as NVML and mig-parted write it), `20b2:10de` or `10de:20b2`.
     """
-    names, aliases, pci_ids = _index()
+    names, others, pci_ids = _indexes()
     key = _key(name)
-    for table, word in ((names, key), (aliases, key), (pci_ids, _pci_id(name))):
-        found = table.get(word, ()) if word else ()
-        if len(found) == 1:
-            return found[0]
+    for found in (names.get(key), others.get(key), pci_ids.get(_pci_id(name))):
         if found:
-            return NotFound(name, tuple(model.name for model in found), ambiguous=True)
+            return found[0] if len(found) == 1 else NotFound(name, tuple(m.name for m in found), ambiguous=True)
     return NotFound(name, nearest_words(name, (model.name for model in models()), 3))
 
 
-def profile_name(compute: int, eighths: int, memory_gib: int, attribute: str = "") -> str:
-    """A profile's name as nvidia-smi writes it: eighths of the card's GiB, rounded half up (go-nvlib mig_profile.go)."""
-    return f"{compute}g.{memory_in_name(eighths, memory_gib)}gb{attribute}"
+def identify(driver_name: str, memory_bytes: int) -> GpuModel | NotFound:
+    """The model of a card that is there: the driver's name, and the memory where several models share that name.
+
+    `memory_bytes` is NVML's total; MIG profile names round it up to whole GiB (go-nvlib mig_profile.go).
+    """
+    key = _key(driver_name)
+    same = [model for model in _indexes()[1].get(key, ()) if _key(model.driver_name) == key]
+    if len(same) < 2:
+        return same[0] if same else find(driver_name)
+    gib = -(-memory_bytes // 2**30)
+    fitting = [model for model in same if model.memory_gib == gib]
+    return fitting[0] if len(fitting) == 1 else NotFound(driver_name, tuple(m.name for m in same), ambiguous=True)
+
+
+def unconfirmed(model: GpuModel, profiles: Iterable[str] = ()) -> str | None:
+    """One sentence on what is not confirmed about this model and these profiles together, or None."""
+    parts = []
+    if not model.confirmed:
+        parts.append(f"{model.name}: {model.notes}; `nvidia-smi mig -lgipp` on the card tells")
+    wanted = [profile for profile in map(model.profile, profiles) if profile]
+    if len({profile.attribute for profile in wanted}) > 1 and any(profile.decoders for profile in wanted):
+        parts.append(
+            f"{model.name}: which of {', '.join(p.name for p in wanted)} may stand side by side is judged by the media "
+            "engines NVIDIA lists for each; it was not seen on a card"
+        )
+    return "; ".join(parts) or None
+
+
+def profile_name(compute: int, memory_gb: int, attribute: str = "") -> str:
+    """A profile's name as nvidia-smi writes it."""
+    return f"{compute}g.{memory_gb}gb{attribute}"
 
 
 def memory_in_name(eighths: int, memory_gib: int) -> int:
-    """The M of `Gg.Mgb`: `eighths` / 8 of `memory_gib`, rounded half up as Go's math.Round does."""
+    """The M of `Gg.Mgb`: so many eighths of the card's GiB, rounded half up as Go does (go-nvlib mig_profile.go)."""
     return (eighths * memory_gib + 4) // 8
 
 
@@ -81,13 +107,13 @@ def driver_words(driver_name: str) -> str:
 
 
 def _model(entry: Mapping[str, Any], families: Mapping[str, Any]) -> GpuModel:
-    words = driver_words(entry["driver_name"])
-    family = families.get(entry.get("family", ""), {})
+    family = families[entry["family"]] if "family" in entry else {}
+    major, minor = entry["compute_capability"].split(".")
     return GpuModel(
-        name=entry.get("name", words.replace(" ", "-")),
+        name=entry.get("name", driver_words(entry["driver_name"]).replace(" ", "-")),
         driver_name=entry["driver_name"],
         memory_gib=entry["memory_gib"],
-        compute_capability=(entry["compute_capability"][0], entry["compute_capability"][1]),
+        compute_capability=(int(major), int(minor)),
         slices=family.get("slices", 0),
         compute_slices=family.get("compute_slices", 0),
         profiles=tuple(_profile(row, family["slices"], entry) for row in family.get("profiles", ())),
@@ -96,45 +122,47 @@ def _model(entry: Mapping[str, Any], families: Mapping[str, Any]) -> GpuModel:
         confirmed=entry.get("confirmed", True),
         min_driver=entry.get("min_driver"),
         notes=entry.get("notes", ""),
-        sources=tuple(entry.get("sources", ())),
+        sources=tuple(entry["sources"]),
     )
 
 
 def _profile(row: Mapping[str, Any], slices: int, entry: Mapping[str, Any]) -> Profile:
-    memory_gib, attribute = entry["memory_gib"], row.get("attribute", "")
+    attribute, memory_gb = row.get("attribute", ""), memory_in_name(row["eighths"], entry["memory_gib"])
+    card_branch = int(entry.get("min_driver", "0").split(".")[0])
     return Profile(
-        name=profile_name(row["compute"], row["eighths"], memory_gib, attribute),
+        name=profile_name(row["compute"], memory_gb, attribute),
         attribute=attribute,
         compute=row["compute"],
         size=row["eighths"] * slices // 8,
         starts=tuple(row["starts"]),
         max_count=row["max"],
-        memory_gb=memory_in_name(row["eighths"], memory_gib),
+        memory_gb=memory_gb,
         smi_id=row.get("smi_id"),
         confirmed=entry.get("confirmed", True),
+        decoders=row.get("decoders", 0),
+        ofa=row.get("ofa", 0),
+        min_driver=str(row["branch"]) if row.get("branch", 0) > card_branch > 0 else None,
     )
 
 
 def _key(name: str) -> str:
     words = re.split(r"[\s_-]+", name.strip().lower())
-    while words and words[0] in _VENDOR_WORDS:
+    while len(words) > 1 and words[0] in _VENDOR_WORDS:
         words = words[1:]
     return "".join(words)
 
 
 def _pci_id(name: str) -> str:
     match = _PCI_ID.fullmatch(name.strip())
-    return (match["device"] or match["second"]).lower() if match else ""
-
-
-_Index = dict[str, tuple[GpuModel, ...]]
+    return (match["first"] or match["second"]).lower() if match else ""
 
 
 @cache
-def _index() -> tuple[_Index, _Index, _Index]:
+def _indexes() -> tuple[_Index, _Index, _Index]:
+    """Models by name; by driver's name and alias; by PCI id."""
     return (
-        _table((word, model) for model in models() for word in {_key(model.name), _key(model.driver_name)}),
-        _table((_key(alias), model) for model in models() for alias in model.aliases),
+        _table((_key(model.name), model) for model in models()),
+        _table((word, model) for model in models() for word in {_key(w) for w in (model.driver_name, *model.aliases)}),
         _table((pci_id, model) for model in models() for pci_id in model.pci_ids),
     )
 

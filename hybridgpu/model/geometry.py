@@ -1,63 +1,112 @@
-"""Which MIG layouts a card can hold, and where their instances lie. Pure arithmetic over the catalogue's placements."""
+"""Which MIG layouts a card can hold, and what they leave over.
+
+A layout is legal if its instances have places that do not overlap, no profile exceeds its count and the media engines
+suffice; the compute slices then suffice by themselves (MIG user guide). Pure arithmetic over the catalogue's tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from hybridgpu.model.gpu import GpuModel, Instance, Placement, Profile
-from hybridgpu.model.spelling import nearest_words
+from hybridgpu.model.gpu import GpuModel, Instance, Profile
+from hybridgpu.model.misfit import Misfit, explain
+from hybridgpu.model.packing import engines_exceeded, fits, largest_first
+
+__all__ = ["Layout", "Leftover", "Misfit", "arrange", "can_add", "layouts", "leftover"]
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """A layout that the card cannot hold. `reason` is a sentence that names every profile asked for."""
+class Layout:
+    """Instances that one card holds together, in the order of creation."""
 
-    reason: str
-    nearest: tuple[str, ...] = ()
+    instances: tuple[Instance, ...]
+
+    @property
+    def profiles(self) -> dict[str, int]:
+        """How many of each profile, largest profile first."""
+        return dict(Counter(instance.profile.name for instance in self.instances))
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a layout does not use: how many compute slices, and which memory slices."""
+
+    compute: int
+    memory: tuple[int, ...]
 
 
 def arrange(model: GpuModel, wanted: Mapping[str, int]) -> tuple[Instance, ...] | Misfit:
     """The instances of a layout in the order of creation, or why the card cannot hold it.
 
-    `wanted` maps profile names to counts. Largest profile first, each at the lowest free start that still lets the
-    rest fit. Ids are the ones the driver is expected to give: first free of a range per size.
+    `wanted` maps profile names to counts (0: none). Largest profile first, each at the lowest free start that still
+    lets the rest fit; ids are the ones the driver is expected to give.
     """
     profiles: list[Profile] = []
     for name, count in wanted.items():
         profile = model.profile(name)
-        if profile is None:
-            names = [p.name for p in model.profiles]
-            return Misfit(f"{model.name} has no MIG profile {name!r}", nearest_words(name, names, 3))
+        if profile is None or not 0 <= count <= profile.max_count:
+            return explain(model, wanted)
         profiles += [profile] * count
-    profiles.sort(key=lambda p: (-p.size, -p.compute, p.name))
-    placed = _place(profiles, ())
-    if placed is None:
-        asked = " + ".join(f"{count} x {name}" for name, count in wanted.items())
-        return Misfit(f"{asked} does not fit on {model.name}")
-    return _numbered(model, placed)
+    if not profiles:
+        return ()
+    instances = fits(model, profiles)
+    return explain(model, wanted) if instances is None else instances
 
 
-def _place(
-    rest: Sequence[Profile], placed: tuple[tuple[Profile, Placement], ...]
-) -> tuple[tuple[Profile, Placement], ...] | None:
-    if not rest:
-        return placed
-    for placement in rest[0].placements:
-        if not any(placement.overlaps(other) for _, other in placed):
-            done = _place(rest[1:], (*placed, (rest[0], placement)))
-            if done is not None:
-                return done
-    return None
+@cache
+def layouts(model: GpuModel, attributes: bool = False) -> tuple[Layout, ...]:
+    """Every multiset of profiles to which nothing can be added in any arrangement, with its places; largest first.
+
+    Of plain profiles only, unless `attributes` asks for +me, -me, +gfx and +me.all too. Empty for a card without MIG.
+    """
+    profiles = sorted((p for p in model.profiles if attributes or not p.attribute), key=largest_first)
+    legal = _legal(model, profiles)
+    maximal = (counts for counts in legal if not any(_plus(counts, i) in legal for i in range(len(profiles))))
+    return tuple(Layout(legal[counts]) for counts in sorted(maximal, reverse=True) if legal[counts])
 
 
-def _numbered(model: GpuModel, placed: Sequence[tuple[Profile, Placement]]) -> tuple[Instance, ...]:
-    first = {1: 0, 2: 1, 4: 3, 8: 7}
-    taken: dict[int, int] = {}
-    instances = []
-    for profile, placement in placed:
-        share = model.slices // profile.size
-        gi = taken.get(share, first[share])
-        taken[share] = gi + 1
-        instances.append(Instance(profile, placement, gi))
-    return tuple(instances)
+def leftover(model: GpuModel, instances: Iterable[Instance]) -> Leftover:
+    """The slices of the card that these instances do not take."""
+    instances = tuple(instances)
+    taken = {s for i in instances for s in range(i.placement.start, i.placement.start + i.placement.size)}
+    compute = model.compute_slices - sum(instance.profile.compute for instance in instances)
+    return Leftover(compute, tuple(s for s in range(model.slices) if s not in taken))
+
+
+def can_add(model: GpuModel, instances: Iterable[Instance]) -> tuple[Profile, ...]:
+    """The profiles one more of which fits beside these instances without moving any of them."""
+    instances = tuple(instances)
+    present = [instance.profile for instance in instances]
+    return tuple(
+        profile
+        for profile in model.profiles
+        if present.count(profile) < profile.max_count
+        and engines_exceeded(model, [*present, profile]) is None
+        and any(not any(place.overlaps(i.placement) for i in instances) for place in profile.placements)
+    )
+
+
+def _legal(model: GpuModel, profiles: Sequence[Profile]) -> dict[tuple[int, ...], tuple[Instance, ...]]:
+    """Every legal multiset, as counts per profile, with its arrangement.
+
+    Grown one instance at a time: what is legal stays so when an instance is taken away.
+    """
+    empty = (0,) * len(profiles)
+    legal: dict[tuple[int, ...], tuple[Instance, ...]] = {empty: ()}
+    edge = [empty]
+    while edge:
+        counts = edge.pop()
+        last = max((i for i, count in enumerate(counts) if count), default=0)
+        for more in (_plus(counts, i) for i in range(last, len(profiles))):
+            instances = fits(model, [p for p, n in zip(profiles, more, strict=True) for _ in range(n)])
+            if instances is not None:
+                legal[more] = instances
+                edge.append(more)
+    return legal
+
+
+def _plus(counts: tuple[int, ...], at: int) -> tuple[int, ...]:
+    return (*counts[:at], counts[at] + 1, *counts[at + 1 :])

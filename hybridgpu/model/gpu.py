@@ -23,7 +23,10 @@ class Profile:
 
     `name` as nvidia-smi writes it (`1g.10gb+me`), `attribute` its suffix (`+me`, or empty), `compute` its compute
     slices, `size` its memory slices, `starts` the memory slices it may begin at, `max_count` how many a card holds,
-    `smi_id` nvidia-smi's profile ID, `confirmed` whether the row was seen on hardware rather than taken from the family.
+    `memory_gb` the number in its name, `smi_id` nvidia-smi's profile ID (None: never seen), `confirmed` whether it was
+    seen on the card rather than taken from the family. `decoders` and `ofa` are the video decoders and optical flow
+    accelerators it takes where the family has too few for every combination; 0 elsewhere. `min_driver` is a driver
+    branch (`525`) where the profile came later than the card.
     """
 
     name: str
@@ -35,6 +38,9 @@ class Profile:
     memory_gb: int
     smi_id: int | None
     confirmed: bool
+    decoders: int = 0
+    ofa: int = 0
+    min_driver: str | None = None
 
     @property
     def placements(self) -> tuple[Placement, ...]:
@@ -47,9 +53,10 @@ class GpuModel:
     """One GPU model of the catalogue.
 
     `name` as the driver names it, without the vendor, spaces as hyphens (`H100-80GB-HBM3`); `driver_name` in full
-    (`NVIDIA H100 80GB HBM3`); `memory_gib` the card's memory rounded up to whole GiB; `slices` the memory slices
-    that MIG placements count in (0: no MIG); `pci_ids` the device ids, lower-case hex; `notes` what a user must be
-    told about unconfirmed data.
+    (`NVIDIA H100 80GB HBM3`), which cards of several memory sizes may share; `memory_gib` the number in the name of the
+    profile that takes the whole card, without MIG the data sheet's; `slices` the memory slices that MIG placements
+    count in (0: no MIG); `pci_ids` the device ids, lower-case hex; `notes` what a user must be told, above all what is
+    not `confirmed`; `sources` where the data is from, by the short names explained in the data file.
     """
 
     name: str
@@ -68,7 +75,7 @@ class GpuModel:
 
     @property
     def has_mig(self) -> bool:
-        """Whether the card can be cut at all."""
+        """Whether the catalogue knows profiles that the card can be cut into."""
         return bool(self.profiles)
 
     @property
@@ -85,8 +92,8 @@ class GpuModel:
 class Instance:
     """A MIG instance as planned: what, where, and the ids the driver is expected to give it.
 
-    `gi` is the GPU instance id and `ci` the compute instance id within it (0: one compute instance spans it). Both
-    are assumptions until facts are read (facts: NVIDIA MIG user guide listings).
+    `gi` is the GPU instance id and `ci` the compute instance id within it (0: one compute instance spans it). Both are
+    assumptions until facts are read: see geometry.gpu_instance_id.
     """
 
     profile: Profile

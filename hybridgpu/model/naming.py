@@ -1,24 +1,27 @@
 """What a model and its instances are called by others: Slurm's types and ids, Kubernetes' resources, device files.
 
-Pure text and numbers; whether a name is used anywhere is not known here.
+Pure text and numbers. Slurm compares types by a weak 32-bit hash, so the names chosen here are free of collisions over
+the whole catalogue, whatever a cluster has today; whether a name is used anywhere is not known here.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from hybridgpu.model.catalogue import driver_words, models
-from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.gpu import GpuModel, Profile
 
 _MINORS_PER_GPU, _MINORS_PER_GI, _FIRST_GI_MINOR = 135, 9, 3
 
 
 def gres_id(name: str) -> int:
-    """Slurm's 32-bit id of a GRES name or type: two names with one id are the same to the scheduler.
+    """Slurm's 32-bit id of a GRES name or type: two names with one id are one and the same to the scheduler.
 
-    Bytes are added at shift 0, 8, 16, 24, 0, ... modulo 2^32, each as a signed char (S:src/interfaces/gres.c
-    gres_build_id, x86). Case counts.
+    Bytes are added at shift 0, 8, 16, 24, 0, ... modulo 2^32; case counts (S:src/interfaces/gres.c gres_build_id).
+    Bytes above 127 are negative there on x86 only: such names are not portable and are given x86's id here.
     """
     total = 0
     for position, byte in enumerate(name.encode()):
@@ -30,37 +33,60 @@ def slurm_type(model: GpuModel, profile: str | None = None, class_type: str | No
     """Slurm's Type of a whole GPU (`profile` None) or of a MIG instance.
 
     A whole GPU: the class's `type`, else the driver's name without vendor, lower case, spaces as `_`. An instance: its
-    profile, with the model's prefix where its id is also another catalogue model's (`a100_4g.20gb`).
+    profile, with the model's prefix where its id is also another catalogue model's (`a100_4g.20gb`). Under
+    AutoDetect=nvml either is part of what Slurm detects, as it must be (S:src/interfaces/gpu.c; facts of gpu_nvml.c:
+    `nvidia_a100_4g.20gb`).
     """
     if profile is None:
-        return class_type or whole_type(model)
-    return f"{type_prefix(model)}_{profile}" if profile in colliding_profiles() else profile
+        return class_type or whole_gpu_type(model)
+    return _type(model, profile, colliding_profiles())
 
 
-def whole_type(model: GpuModel) -> str:
-    """`h100_80gb_hbm3`: part of what AutoDetect=nvml calls the card, so that Slurm matches the two."""
+def whole_gpu_type(model: GpuModel) -> str:
+    """`a100-sxm4-80gb`, `h100_80gb_hbm3`: the type of a whole GPU whose class gives none."""
     return driver_words(model.driver_name).lower().replace(" ", "_")
 
 
 def type_prefix(model: GpuModel) -> str:
-    """`a100`, `h100_80gb_hbm3`: what Slurm puts before a profile under AutoDetect=nvml, without vendor (S:gpu_nvml.c)."""
-    return whole_type(model).split("-", 1)[0]
+    """`a100`, `h100_80gb_hbm3`: what stands before a profile, cut at the first `-` as Slurm's gpu/nvml plugin does."""
+    return whole_gpu_type(model).split("-", 1)[0]
 
 
 @cache
 def colliding_profiles() -> frozenset[str]:
-    """Profile names whose Slurm id is also that of another name of the catalogue."""
-    named: dict[int, set[str]] = defaultdict(set)
+    """The profiles that carry their model's prefix, because their Slurm id is also another name's of the catalogue.
+
+    Closed: with these prefixes no two different types of the catalogue, whole GPUs included, have one id.
+    """
+    prefixed: frozenset[str] = frozenset()
+    while True:
+        plain = {
+            profile
+            for group in types_by_id(prefixed).values()
+            if len({name for name, _ in group}) > 1
+            for name, profile in group
+            if name == profile
+        }
+        if not plain:
+            return prefixed
+        prefixed |= plain
+
+
+def types_by_id(prefixed: frozenset[str]) -> dict[int, set[tuple[str, str]]]:
+    """Every type of the catalogue by its Slurm id, as (type, profile), if `prefixed` carry a prefix ("": a whole GPU)."""
+    by_id: dict[int, set[tuple[str, str]]] = defaultdict(set)
     for model in models():
-        for profile in model.profiles:
-            named[gres_id(profile.name)].add(profile.name)
-    return frozenset(name for names in named.values() if len(names) > 1 for name in names)
+        names = [(whole_gpu_type(model), ""), *((_type(model, p.name, prefixed), p.name) for p in model.profiles)]
+        for name, profile in names:
+            by_id[gres_id(name)].add((name, profile))
+    return by_id
 
 
 def device_files(minor: int, gi: int | None = None, ci: int = 0) -> tuple[str, ...]:
-    """The device files of a whole GPU, or of a MIG instance by its ids: GPU, GI and CI capability file.
+    """The device files of a whole GPU, or of a MIG instance by its ids: GPU, GI and CI capability file, in this order.
 
-    By the driver's numbering, which facts overrule: GI minor = 3 + 135 * GPU minor + 9 * gi, CI minor = GI minor + 1 + ci.
+    By the driver's numbering, which facts overrule: the GI file's minor is 3 + 135 * the GPU's minor + 9 * gi, the CI
+    file's 1 + ci more (/proc/driver/nvidia-caps/mig-minors, as published for five GPUs).
     """
     card = f"/dev/nvidia{minor}"
     if gi is None:
@@ -74,9 +100,59 @@ def capability_file(minor: int) -> str:
     return f"/dev/nvidia-caps/nvidia-cap{minor}"
 
 
-def kubernetes_resource(profile: str, strategy: str = "mixed") -> str:
-    """The resource of a MIG instance: `nvidia.com/gpu` under `single`, `nvidia.com/mig-1g.10gb.me` under `mixed`.
+def kubernetes_resource(profile: str | None, strategy: str = "mixed") -> str:
+    """The resource of a GPU or, by its profile, a MIG instance, before any `.shared`.
 
-    `+` becomes `.`, `-` stays (k8s-device-plugin internal/rm).
+    `nvidia.com/gpu` for a whole GPU and for strategy `single`; under `mixed` `nvidia.com/mig-` and the profile with
+    `+` as `.`, `-` as it is: `nvidia.com/mig-1g.10gb.me`, `nvidia.com/mig-1g.24gb-me` (k8s-device-plugin internal/rm).
     """
-    return "nvidia.com/gpu" if strategy == "single" else "nvidia.com/mig-" + profile.replace("+", ".")
+    if profile is None or strategy == "single":
+        return "nvidia.com/gpu"
+    return "nvidia.com/mig-" + profile.replace("+", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoMeanings:
+    """A profile name that is one thing on one model and another on another; `difference` is a phrase for the user."""
+
+    profile: str
+    one: GpuModel
+    other: GpuModel
+    difference: str
+
+
+def same_name_other_meaning(models: Iterable[GpuModel]) -> Iterator[TwoMeanings]:
+    """The profile names that mean different things on two of these models, each pair of models once.
+
+    A share of compute or memory, or the number a card holds, differs: 1g.10gb is a seventh of the compute on an A100
+    of 40 GB and of 80 GB alike, but takes a quarter of the memory of one and an eighth of the other's.
+    """
+    distinct = list(dict.fromkeys(models))
+    for at, one in enumerate(distinct):
+        for other in distinct[at + 1 :]:
+            for profile in one.profiles:
+                twin = other.profile(profile.name)
+                if twin and _meaning(one, profile) != _meaning(other, twin):
+                    phrases = f"{_phrase(one, profile)}, {_phrase(other, twin)}"
+                    yield TwoMeanings(profile.name, one, other, phrases)
+
+
+def _type(model: GpuModel, profile: str, prefixed: frozenset[str]) -> str:
+    return f"{type_prefix(model)}_{profile}" if profile in prefixed else profile
+
+
+def _meaning(model: GpuModel, profile: Profile) -> tuple[int, int, int, int, int]:
+    return (
+        profile.compute,
+        model.compute_slices,
+        profile.size * 24 // model.slices,
+        profile.max_count,
+        profile.memory_gb,
+    )
+
+
+def _phrase(model: GpuModel, profile: Profile) -> str:
+    return (
+        f"on {model.name} {profile.compute} of {model.compute_slices} compute slices and {profile.size} of {model.slices} "
+        f"memory slices, at most {profile.max_count} a card"
+    )
