@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
+import hypothesis
 import pytest
 
 from testbed.slurm.root import SUITES, SlurmRoot
+
+hypothesis.settings.register_profile("house", derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("house")
 
 
 def soak(sample: int, full: int) -> int:
