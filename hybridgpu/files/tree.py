@@ -45,13 +45,17 @@ class TreePlan:
 
 
 def read_file(root: Path, path: str) -> bytes | None:
-    """The content of a plain file below `root`; None where there is none, or where it is no plain file."""
+    """The content of a plain file below `root`; None where there is none, or where it is no plain file (a link, a
+    folder, a pipe). Raises OSError for what cannot be read.
+    """
     try:
+        if not stat.S_ISREG(os.lstat(root / path).st_mode):
+            return None
         descriptor = os.open(root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     with open(descriptor, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        return file.read()
 
 
 def compare(root: Path, wanted: Mapping[str, Content], folders: Collection[str]) -> TreePlan:

@@ -1,0 +1,7 @@
+"""`python -m bench`: every measurement, one after the other."""
+
+from bench import render, start
+
+if __name__ == "__main__":
+    start.main()
+    render.main()
