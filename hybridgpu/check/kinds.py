@@ -12,6 +12,7 @@ from pathlib import Path
 
 _HEAD = 65536
 _KIND = re.compile(rb"""^[{\s]*["']?kind["']?\s*:\s*["']?(\w+)|["']kind["']\s*:\s*["'](\w+)["']""", re.MULTILINE)
+_WRITTEN_BY_US = ("NodeConfig", "DeviceMap")
 _OURS = re.compile(rb"""apiVersion["']?\s*:\s*["']?hybridgpu/""")
 
 
@@ -57,4 +58,6 @@ def kind_of(path: str) -> Kind | None:
     kind = (found[1] or found[2]).decode() if found else None
     if kind == "Facts":
         return Kind.FACTS
-    return Kind.INVENTORY if kind == "Inventory" or _OURS.search(head) else None
+    # A misspelt kind below our apiVersion is an inventory with a mistake in it.
+    looks_ours = kind == "Inventory" or (kind not in _WRITTEN_BY_US and _OURS.search(head))
+    return Kind.INVENTORY if looks_ours else None

@@ -19,12 +19,12 @@ def _environment() -> Environment:
 
     # Not HTML: escaping would spoil configuration files. What users write was judged when it was read.
     return Environment(  # noqa: S701
-        loader=PackageLoader("hybridgpu", "templates"), undefined=StrictUndefined, autoescape=False
+        loader=PackageLoader("hybridgpu", "templates"), undefined=StrictUndefined, autoescape=False, trim_blocks=True
     )
 
 
 def _fill(template: str, **values: object) -> bytes:
-    return _environment().get_template(template).render(**values).rstrip("\n").encode() + b"\n"
+    return _environment().get_template(template).render(**values).strip("\n").encode() + b"\n"
 
 
 def slurm_files(site: Site) -> Iterator[tuple[str, bytes]]:
