@@ -14,6 +14,7 @@ from typing import Self
 from testbed.slurm.grant import Grant, record
 from testbed.slurm.namespace import LOGS, Broken, Namespace, User, attempts
 from testbed.slurm.root import SlurmRoot
+from testbed.slurm.supervisor import ADDRESS, HOSTNAME
 
 CONF_DIR = "/etc/slurm"
 FIRST_PORT = 17001
@@ -50,8 +51,6 @@ Include gpu.conf
 TELL = ("sh", "-c", "env -0; exec scontrol -d -o show job $SLURM_JOB_ID")
 """A task that tells its environment and its job's record; Slurm forgets a node's devices when the job has ended."""
 
-HOSTS = "127.0.0.1 localhost\n127.0.1.1 testbed\n"
-
 
 class NotGranted(Exception):
     """Slurm refused a job, or did not start it in time; carries what the command said."""
@@ -61,7 +60,7 @@ class Cluster:
     """A running cluster; use it as a context manager.
 
     `files` maps names to contents: relative names lie beside slurm.conf, absolute ones where they say; what begins with
-    `#!` is made executable. `nodes` are those that get a slurmd; the files must give each NodeHostname=testbed and a
+    `#!` is made executable. `nodes` are those that get a slurmd; all are on one machine, so the files must give each a
     Port of its own (`ports` helps). `devices` are device files beyond the root's NVIDIA ones, such as a site's
     /dev/nic0. Raises Broken, with the logs, where a daemon does not come up.
     """
@@ -99,7 +98,8 @@ class Cluster:
         """Accounts, folders and files, before the first daemon."""
         slurm = self.inside.user_id("slurm")
         self.inside.add_user(ALICE)
-        self.inside.write("/etc/hosts", HOSTS)
+        names = " ".join((HOSTNAME, *self.nodes))
+        self.inside.write("/etc/hosts", f"127.0.0.1 localhost\n{ADDRESS} {names}\n")
         self.inside.folder("/var/spool/slurmctld", owner=slurm)
         for node in self.nodes:
             self.inside.folder(f"/var/spool/slurmd/{node}")

@@ -42,8 +42,7 @@ NodeName=daemons Name=mps File=/dev/nvidia1 Count=100
 def by_hand(nodes: dict[str, str], gres_conf: str) -> dict[str, str]:
     """The files of a cluster with these `Gres=` and this gres.conf, and a prolog that does nothing."""
     lines = [
-        f"NodeName={node} NodeHostname=testbed Port={port} CPUs=8 RealMemory=1000 Gres={nodes[node]}"
-        for node, port in ports(nodes).items()
+        f"NodeName={node} Port={port} CPUs=8 RealMemory=1000 Gres={nodes[node]}" for node, port in ports(nodes).items()
     ]
     return {
         "nodes.conf": "\n".join([*lines, ""]),

@@ -1,0 +1,329 @@
+"""Rendered files in live clusters of every release: nodes register, jobs get what they ask and nobody else's card.
+
+Everything goes through the command line, as an admin's files would. Scripts that exit 0 stand where gpu.conf names
+hooks; the cards are character devices with nothing behind them. What is expected is written down here by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.slurm.cluster import FIRST_PORT, Cluster, NotGranted
+from testbed.slurm.root import SlurmRoot
+
+BOX = {"CPUs": 32, "Sockets": 2, "CoresPerSocket": 16, "RealMemory": 1000}
+CLASSES: dict[str, dict[str, Any]] = {
+    "dgx": {"model": "A100-SXM4-80GB", "gpus": 4},
+    "old": {"model": "A100-SXM4-40GB", "gpus": 2},
+    "mixed": {"gpus": [{"model": "H100-80GB-HBM3", "count": 2}, {"model": "H100-NVL", "count": 1}]},
+    "tesla": {"model": "T4", "gpus": 2, "type": "t4"},
+    "nvl": {"model": "H100-NVL", "gpus": 2},
+    "h200": {"model": "H200", "gpus": 2},
+    "b200": {"model": "B200", "gpus": 2},
+}
+PLACE = re.compile(r"^(?:Prolog|Epilog|TaskProlog)=(?P<path>\S+)$", re.MULTILINE)
+STAND_IN = "#!/bin/sh\nexit 0\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A node entry: one host, its class, what its `sharing` says, and other keys of the entry."""
+
+    host: str
+    of: str
+    sharing: dict[str, Any]
+    more: Mapping[str, Any] | None = None
+
+
+def inventory(release: str, entries: Sequence[Entry], site: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The inventory of these nodes, each with a port of its own, since all are on one machine."""
+    used = {entry.of for entry in entries}
+    return {
+        "apiVersion": "hybridgpu/v1",
+        "kind": "Inventory",
+        "metadata": {"name": "live"},
+        "slurm": {"version": release, **({"site": dict(site)} if site else {})},
+        "kubernetes": {"delivery": "device-plugin", "namespace": "gpu"},
+        "nodeClasses": {name: {**CLASSES[name], "slurm": dict(BOX)} for name in CLASSES if name in used},
+        "nodes": [
+            {
+                "hosts": entry.host,
+                "class": entry.of,
+                "owner": "slurm",
+                "sharing": entry.sharing,
+                **(entry.more or {}),
+                "slurm": {"Port": FIRST_PORT + number, **(entry.more or {}).get("slurm", {})},
+            }
+            for number, entry in enumerate(entries)
+        ],
+    }
+
+
+def command(wanted: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    """`hybridgpu render` on this inventory, to folder/out."""
+    source = folder / "inventory.yaml"
+    source.write_text(yaml.safe_dump(wanted, sort_keys=False), encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "hybridgpu", "render", str(source), "--to", str(folder / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rendered(wanted: dict[str, Any], folder: Path) -> dict[str, str]:
+    """The files that slurmd and slurmctld read, with stand-ins for the hooks that they name."""
+    done = command(wanted, folder)
+    assert done.returncode == 0, done.stderr
+    files = {path.name: path.read_text(encoding="utf-8") for path in (folder / "out" / "slurm").iterdir()}
+    places = [found["path"].replace("*", "90-site") for found in PLACE.finditer(files["gpu.conf"])]
+    return {**files, **dict.fromkeys(places, STAND_IN)}
+
+
+@contextmanager
+def live(
+    root: SlurmRoot,
+    entries: Sequence[Entry],
+    folder: Path,
+    site: Mapping[str, Any] | None = None,
+    scripts: Mapping[str, str] | None = None,
+    devices: Sequence[str] = (),
+) -> Iterator[Cluster]:
+    """A cluster on what is rendered for these nodes, all registered."""
+    files = rendered(inventory(root.release, entries, site), folder)
+    hosts = [entry.host for entry in entries]
+    with Cluster(root, {**files, **(scripts or {})}, hosts, devices) as cluster:
+        cluster.wait_registered()
+        yield cluster
+
+
+def mig(**layout: dict[str, int] | str) -> dict[str, Any]:
+    """A `sharing` block in mode mig; `gpus_0_1` is the GPU set 0-1, `all` all of them."""
+    sets = {name.removeprefix("gpus_").replace("_", "-"): cut for name, cut in layout.items()}
+    return {"mode": "mig", "layout": sets}
+
+
+MIXED = (
+    Entry("whole", "dgx", {"mode": "exclusive"}),
+    Entry("models", "mixed", {"mode": "exclusive"}),
+    Entry("sliced", "tesla", {"mode": "time-slicing", "replicas": 4}),
+    Entry("daemons", "h200", {"mode": "mps", "replicas": 4}),
+    Entry("cut", "dgx", mig(gpus_0={"3g.40gb": 2}, gpus_1_3={"1g.10gb": 7})),
+    Entry("partly", "mixed", mig(gpus_0="off", gpus_1={"2g.20gb": 3, "1g.10gb": 1}, gpus_2={"1g.12gb": 7})),
+    Entry("media", "b200", mig(gpus_0={"1g.23gb+me": 1, "1g.23gb": 6}, gpus_1={"7g.180gb": 1})),
+)
+"""All four modes, several models, a card left whole beside cut ones, a profile with an attribute, a colliding one."""
+
+SHOWN = {
+    "whole": "gpu:a100-sxm4-80gb:4",
+    "models": "gpu:h100_80gb_hbm3:2,gpu:h100_nvl:1",
+    "sliced": "gpu:t4:2,shard:t4:8",
+    "daemons": "gpu:h200:2,mps:h200:200",
+    "cut": "gpu:3g.40gb:2,gpu:1g.10gb:21",
+    "partly": "gpu:h100_80gb_hbm3:1,gpu:2g.20gb:3,gpu:1g.10gb:1,gpu:1g.12gb:7",
+}
+"""What scontrol shows. `media` is judged by its jobs: which profile lies first is NVIDIA's matter."""
+
+JOBS: tuple[tuple[str, str, tuple[tuple[str, str | None, int], ...], int | None], ...] = (
+    ("whole", "gpu:a100-sxm4-80gb:4", (("gpu", "a100-sxm4-80gb", 4),), 4),
+    ("whole", "gpu:1", (("gpu", "a100-sxm4-80gb", 1),), 1),
+    ("models", "gpu:h100_80gb_hbm3:2,gpu:h100_nvl:1", (("gpu", "h100_80gb_hbm3", 2), ("gpu", "h100_nvl", 1)), 3),
+    ("sliced", "gpu:t4:2", (("gpu", "t4", 2),), 2),
+    ("sliced", "shard:4", (("shard", None, 4),), 1),
+    ("daemons", "gpu:h200:1", (("gpu", "h200", 1),), 1),
+    ("daemons", "mps:100", (("mps", None, 100),), None),
+    ("cut", "gpu:3g.40gb:2", (("gpu", "3g.40gb", 2),), 2),
+    ("cut", "gpu:1g.10gb:21", (("gpu", "1g.10gb", 21),), 21),
+    ("partly", "gpu:1g.12gb:7,gpu:1g.10gb:1", (("gpu", "1g.12gb", 7), ("gpu", "1g.10gb", 1)), 8),
+    ("partly", "gpu:h100_80gb_hbm3:1", (("gpu", "h100_80gb_hbm3", 1),), 1),
+    ("media", "gpu:1g.23gb+me:1", (("gpu", "1g.23gb+me", 1),), 1),
+    ("media", "gpu:b200_1g.23gb:6", (("gpu", "b200_1g.23gb", 6),), 6),
+    ("media", "gpu:7g.180gb:1", (("gpu", "7g.180gb", 1),), 1),
+)
+"""Node, request, what is granted, and how many devices the task sees; an mps task without our hooks sees none."""
+
+TOO_MUCH = (
+    ("whole", "gpu:a100-sxm4-80gb:5"),
+    ("whole", "gpu:t4:1"),
+    ("sliced", "shard:9"),
+    ("daemons", "mps:201"),
+    ("cut", "gpu:3g.40gb:3"),
+    ("cut", "gpu:1g.10gb+me:1"),
+    ("partly", "gpu:h100_80gb_hbm3:2"),
+    ("media", "gpu:1g.23gb+me:2"),
+)
+
+
+@pytest.fixture(scope="module")
+def mixed(slurm_root: SlurmRoot, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with live(slurm_root, MIXED, tmp_path_factory.mktemp("mixed")) as cluster:
+        yield cluster
+
+
+def test_every_node_registers_and_none_is_invalid(mixed: Cluster) -> None:
+    seen = mixed.show_nodes()
+    assert {node: (fields["State"], fields.get("Reason")) for node, fields in seen.items()} == dict.fromkeys(
+        mixed.nodes, ("IDLE", None)
+    )
+    assert {node: seen[node]["Gres"] for node in SHOWN} == SHOWN
+
+
+@pytest.mark.parametrize(("node", "asked", "granted", "devices"), JOBS)
+def test_a_job_is_granted_what_it_asks(
+    mixed: Cluster, node: str, asked: str, granted: tuple[tuple[str, str | None, int], ...], devices: int | None
+) -> None:
+    grant = mixed.srun(f"--gres={asked}", f"--nodelist={node}")
+    assert grant.nodes == node
+    assert sorted((each.name, each.type, each.count) for each in grant.gres) == sorted(granted)
+    visible = grant.environment.get("CUDA_VISIBLE_DEVICES")
+    assert (visible and len(set(visible.split(",")))) == devices
+
+
+@pytest.mark.parametrize(("node", "asked"), TOO_MUCH)
+def test_more_than_there_is_is_not_granted(mixed: Cluster, node: str, asked: str) -> None:
+    with pytest.raises(NotGranted, match=r"not available|Invalid generic resource"):
+        mixed.srun(f"--gres={asked}", f"--nodelist={node}", timeout=2)
+
+
+def test_a_shared_card_is_not_given_whole(mixed: Cluster) -> None:
+    job = mixed.sbatch("--gres=shard:1", "--nodelist=sliced")
+    try:
+        mixed.wait_job(job, "RUNNING")
+        assert mixed.srun("--gres=gpu:t4:1", "--nodelist=sliced").environment["CUDA_VISIBLE_DEVICES"] == "1"
+        with pytest.raises(NotGranted):
+            mixed.srun("--gres=gpu:t4:2", "--nodelist=sliced", timeout=2)
+    finally:
+        mixed.inside.run(["scancel", job])
+        mixed.wait_job(job, "CANCELLED")
+
+
+COLLIDING = (
+    Entry("a100", "old", mig(gpus_0={"4g.20gb": 1, "3g.20gb": 1}, gpus_1={"7g.40gb": 1})),
+    Entry("b200", "b200", mig(gpus_0={"1g.23gb": 7}, gpus_1={"2g.45gb": 3})),
+    Entry("nvl", "nvl", mig(gpus_0={"3g.47gb": 2}, gpus_1={"4g.47gb": 1})),
+    Entry("h200", "h200", mig(gpus_0={"2g.35gb": 3}, gpus_1={"4g.71gb": 1, "3g.71gb": 1})),
+)
+OWN = {
+    "a100": {"a100_4g.20gb": 1, "3g.20gb": 1, "a100_7g.40gb": 1},
+    "b200": {"b200_1g.23gb": 7, "b200_2g.45gb": 3},
+    "nvl": {"h100_nvl_3g.47gb": 2, "h100_nvl_4g.47gb": 1},
+    "h200": {"h200_2g.35gb": 3, "h200_4g.71gb": 1, "3g.71gb": 1},
+}
+"""The types of each node; without their prefixes 4g.20gb would be 1g.23gb to Slurm, and 7g.40gb 2g.45gb."""
+
+
+def test_nobody_gets_a_card_whose_profile_has_the_same_id(slurm_root: SlurmRoot, tmp_path: Path) -> None:
+    with live(slurm_root, COLLIDING, tmp_path) as cluster:
+        assert {node["State"] for node in cluster.show_nodes().values()} == {"IDLE"}
+        for node, types in OWN.items():
+            for kind, count in types.items():
+                grant = cluster.srun(f"--gres=gpu:{kind}:{count}")
+                assert (grant.nodes, [(each.type, each.count) for each in grant.gres]) == (node, [(kind, count)])
+                for other in OWN.keys() - {node}:
+                    with pytest.raises(NotGranted):
+                        cluster.srun(f"--gres=gpu:{kind}:1", f"--nodelist={other}", timeout=2)
+
+
+SITE = {
+    "gresTypes": ["nic"],
+    "gres": ["NodeName=whole,cut,daemons Name=nic File=/dev/nic[0-1]"],
+    "prolog": ["/etc/slurm/site.d/*"],
+    "taskProlog": "/etc/slurm/task.sh",
+    "prologFlags": ["Alloc"],
+}
+WITH_NICS = (
+    Entry("whole", "dgx", {"mode": "exclusive"}, {"slurm": {"Gres": "nic:2"}}),
+    Entry("cut", "dgx", mig(all={"1g.10gb": 7}), {"slurm": {"Gres": "nic:2"}}),
+    Entry("daemons", "tesla", {"mode": "mps", "replicas": 4}, {"slurm": {"Gres": "nic:2"}}),
+    Entry("plain", "tesla", {"mode": "time-slicing", "replicas": 4}),
+)
+
+
+def test_what_the_site_has_works_beside_ours(slurm_root: SlurmRoot, tmp_path: Path) -> None:
+    """Its GRES are granted together with GPUs, and its prolog runs."""
+    mark = "#!/bin/sh\n: >/run/site-prolog-$SLURM_JOB_ID\n"
+    scripts = {"/etc/slurm/site.d/10-mark": mark}
+    with live(slurm_root, WITH_NICS, tmp_path, SITE, scripts, ["/dev/nic0", "/dev/nic1"]) as cluster:
+        assert {node["State"] for node in cluster.show_nodes().values()} == {"IDLE"}
+        for node, asked in (("whole", "gpu:a100-sxm4-80gb:4"), ("cut", "gpu:1g.10gb:28"), ("daemons", "mps:50")):
+            grant = cluster.srun(f"--gres={asked},nic:2", f"--nodelist={node}")
+            assert {(each.name, each.count) for each in grant.gres} == {
+                (asked.split(":", maxsplit=1)[0], int(asked.rsplit(":", maxsplit=1)[1])),
+                ("nic", 2),
+            }
+            assert cluster.inside.path(f"/run/site-prolog-{grant.job}").exists()
+        with pytest.raises(NotGranted):
+            cluster.srun("--gres=nic:1", "--nodelist=plain", timeout=2)
+
+
+SPLIT = (
+    Entry("halves", "dgx", {"mode": "exclusive"}, {"owner": {"slurm": "0-1", "kubernetes": "2-3"}}),
+    Entry(
+        "shares",
+        "dgx",
+        {"mode": "time-slicing", "replicas": 4},
+        {"owner": {"slurm": "0-2", "kubernetes": "3"}},
+    ),
+    Entry(
+        "instances",
+        "dgx",
+        mig(gpus_0_1={"3g.40gb": 2}, gpus_2_3={"1g.10gb": 7}),
+        {"owner": {"slurm": "0-1", "kubernetes": "2-3"}},
+    ),
+    Entry("ours", "dgx", {"mode": "exclusive"}),
+)
+
+
+@pytest.fixture
+def split_nodes(slurm_root: SlurmRoot, tmp_path: Path) -> Iterator[Cluster]:
+    if slurm_root.release == "22.05":
+        pytest.skip("a split node needs Slurm 24.11; that 22.05 is refused is tested beside this")
+    with live(slurm_root, SPLIT, tmp_path) as cluster:
+        yield cluster
+
+
+def test_a_split_node_offers_slurm_its_own_cards(split_nodes: Cluster) -> None:
+    seen = split_nodes.show_nodes()
+    assert {fields["State"] for fields in seen.values()} == {"IDLE"}
+    assert {node: fields["Gres"] for node, fields in seen.items()} == {
+        "halves": "gpu:a100-sxm4-80gb:2,hybridgpu_k8s:2",
+        "shares": "gpu:a100-sxm4-80gb:3,shard:a100-sxm4-80gb:12,hybridgpu_k8s:1",
+        "instances": "gpu:3g.40gb:4,hybridgpu_k8s:2",
+        "ours": "gpu:a100-sxm4-80gb:4",
+    }
+    assert split_nodes.srun("--gres=gpu:2", "--nodelist=halves").environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert split_nodes.srun("--gres=shard:4", "--nodelist=shares").environment["CUDA_VISIBLE_DEVICES"] in "012"
+    assert split_nodes.srun("--gres=gpu:3g.40gb:4").nodes == "instances"
+    for node, asked in (
+        ("halves", "gpu:3"),
+        ("shares", "gpu:4"),
+        ("shares", "shard:13"),
+        ("instances", "gpu:1g.10gb:1"),
+    ):
+        with pytest.raises(NotGranted):
+            split_nodes.srun(f"--gres={asked}", f"--nodelist={node}", timeout=2)
+
+
+def test_cards_of_kubernetes_that_a_job_holds_can_be_asked_by_nobody_else(split_nodes: Cluster) -> None:
+    holder = split_nodes.sbatch("--gres=hybridgpu_k8s:2", "--nodelist=halves", user="root")
+    split_nodes.wait_job(holder, "RUNNING")
+    with pytest.raises(NotGranted):
+        split_nodes.srun("--gres=hybridgpu_k8s:1", "--nodelist=halves", timeout=2)
+    assert split_nodes.srun("--gres=gpu:2", "--nodelist=halves").environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+def test_a_split_node_is_refused_on_22_05(tmp_path: Path) -> None:
+    done = command(inventory("22.05", SPLIT), tmp_path)
+    assert done.returncode == 1
+    assert "24.11" in done.stderr + done.stdout
+    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").rglob("*.conf"))
