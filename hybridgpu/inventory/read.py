@@ -1,0 +1,127 @@
+"""An inventory file to an Inventory, with every mistake in it found in one run, each at its line and column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybridgpu.consumers.slurm.release import NEWEST
+from hybridgpu.files.source import read_source
+from hybridgpu.files.yamltree import Mapping, Node, one_document, parse_yaml
+from hybridgpu.inventory.classes import ReadClass, read_class
+from hybridgpu.inventory.clean import clean, word, words
+from hybridgpu.inventory.entries import Inventory, KubernetesSettings
+from hybridgpu.inventory.kubernetesblock import read_kubernetes
+from hybridgpu.inventory.nodeentry import Frame, ReadEntry, read_entry
+from hybridgpu.inventory.owners import Cluster
+from hybridgpu.inventory.report import Enough, Report, in_order
+from hybridgpu.inventory.schema import INVENTORY
+from hybridgpu.inventory.sitegres import judge_line
+from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, read_slurm
+from hybridgpu.inventory.together import judge_catalogue, judge_names, judge_types
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.sharing import Scheduler
+
+EMPTY = Rule(
+    "inventory-empty-file",
+    Severity.ERROR,
+    "There is no inventory in the file.",
+    "Begin with `apiVersion: hybridgpu/v1` and `kind: Inventory`.",
+    "docs/inventory.md",
+)
+NO_SCHEDULER = Rule(
+    "inventory-no-scheduler",
+    Severity.ERROR,
+    "Without a scheduler there is nothing to configure.",
+    "Add a `slurm:` or a `kubernetes:` block.",
+    "docs/inventory.md",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of reading a file. `inventory` is None if a finding is an error; findings are sorted by place."""
+
+    inventory: Inventory | None
+    findings: tuple[Finding, ...]
+
+
+def read_inventory(path: str, text: bytes | None = None) -> Reading:
+    """Reads the inventory at `path`, or its content `text` where that is given; `path` is then only shown.
+
+    Raises OSError where the file is not there or may not be read; all else that is wrong with it is a finding.
+    """
+    source = read_source(path, text)
+    if isinstance(source, Finding):
+        return Reading(None, (source,))
+    document, findings = one_document(path, parse_yaml(path, source.text))
+    report = Report(path)
+    report.findings += findings
+    inventory = None
+    if document is not None:
+        try:
+            inventory = _read(document, report)
+        except Enough:
+            inventory = None
+    elif not findings:
+        report.findings.append(Finding(EMPTY, Place(path, 1), "the file holds nothing", EMPTY.fix))
+    refused = any(finding.is_error for finding in report.findings)
+    return Reading(None if refused else inventory, in_order(report.findings))
+
+
+def _read(document: Node, report: Report) -> Inventory | None:
+    top = clean(document, INVENTORY, report)
+    if not isinstance(top, Mapping):
+        return None
+    slurm_node, kubernetes_node = top.get("slurm"), top.get("kubernetes")
+    if slurm_node is None and kubernetes_node is None and not top.broken:
+        report.add(NO_SCHEDULER, top, "there is neither a `slurm:` nor a `kubernetes:` block")
+    slurm = read_slurm(slurm_node, report) if slurm_node else None
+    kubernetes = read_kubernetes(kubernetes_node, report) if kubernetes_node else None
+    frame = _frame(top, slurm, kubernetes, report)
+    entries = [read_entry(entry, frame, report) for entry in top.items("nodes") if isinstance(entry, Mapping)]
+    groups = tuple(entry.group for entry in entries if entry.group)
+    judge_names(entries, report)
+    judge_types(groups, report)
+    judge_catalogue(groups, report)
+    _judge_raw_lines(slurm, entries, frame, report)
+    devices = top.mapping("devices")
+    return Inventory(
+        name=word(top.mapping("metadata"), "name", ""),
+        file=report.file,
+        slurm=slurm.settings if slurm else None,
+        kubernetes=kubernetes,
+        driver_root=word(devices, "driverRoot", "/"),
+        device_clients=words(devices, "clients"),
+        groups=groups,
+    )
+
+
+def _frame(top: Mapping, slurm: ReadSlurm | None, kubernetes: KubernetesSettings | None, report: Report) -> Frame:
+    """What the entries are judged against: the schedulers, and every class, which is judged here."""
+    blocks = ((Scheduler.SLURM, slurm), (Scheduler.KUBERNETES, kubernetes))
+    release = slurm.release if slurm else NEWEST
+    gres_types = slurm.settings.cluster.site.gres_types if slurm else ()
+    classes: dict[str, ReadClass | None] = {}
+    block = top.mapping("nodeClasses")
+    for name, node in block.entries if block else ():
+        classes[name.text] = None
+        if isinstance(node, Mapping):
+            classes[name.text] = read_class(name, node, release, gres_types, report)
+            version = node.scalar("slurmVersion")
+            if version and slurm and (own := classes[name.text]) and own.release != release:
+                judge_autodetect(slurm.block, own.release, report, version)
+    return Frame(
+        cluster=Cluster(tuple(s for s, present in blocks if present), kubernetes.delivery if kubernetes else ""),
+        classes=classes,
+        release=release,
+        autodetect=slurm.block.scalar("autoDetect") if slurm and slurm.block else None,
+        gres_types=gres_types,
+    )
+
+
+def _judge_raw_lines(slurm: ReadSlurm | None, entries: list[ReadEntry], frame: Frame, report: Report) -> None:
+    site = slurm.block.mapping("site") if slurm and slurm.block else None
+    lines = site.scalars("gres") if site else ()
+    hosts = frozenset(host for entry in entries for host in entry.hosts) if lines else frozenset()
+    for line in lines:
+        judge_line(line, frame.gres_types, hosts, report)

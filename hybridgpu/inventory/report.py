@@ -1,0 +1,66 @@
+"""Collects what is found wrong in one file, each mistake at its place. Judges nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+
+MOST_FINDINGS = 1000
+
+ENOUGH = Rule(
+    "inventory-too-many-mistakes",
+    Severity.ERROR,
+    "Reading stopped: there are too many mistakes.",
+    "Mend those above first; most of them are likely one mistake of whatever wrote the file.",
+    "hybridgpu limit",
+)
+
+
+class Enough(Exception):
+    """Raised inside a reading when the report is full; no reader lets it out."""
+
+
+class Marked(Protocol):
+    """Anything that knows where it stands in the file."""
+
+    @property
+    def line(self) -> int:
+        """The line, from 1."""
+
+    @property
+    def column(self) -> int:
+        """The column, from 1."""
+
+
+class Report:
+    """The findings of one file so far. `add` raises Enough once there are too many to be of use."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.findings: list[Finding] = []
+
+    def place(self, where: Marked) -> Place:
+        """The place of a node in this file."""
+        return Place(self.file, where.line, where.column)
+
+    def add(
+        self, rule: Rule, where: Marked, message: str, hint: str = "", related: tuple[tuple[Marked, str], ...] = ()
+    ) -> None:
+        """One mistake. `hint` defaults to the rule's fix; `related` are further places with what they have to do."""
+        if len(self.findings) >= MOST_FINDINGS:
+            self.findings.append(
+                Finding(ENOUGH, self.place(where), f"stopped after {MOST_FINDINGS} findings", ENOUGH.fix)
+            )
+            raise Enough
+        others = tuple(Related(self.place(other), what) for other, what in related)
+        self.findings.append(Finding(rule, self.place(where), message, hint or rule.fix, others))
+
+    def ordered(self) -> tuple[Finding, ...]:
+        """All findings by place."""
+        return in_order(self.findings)
+
+
+def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Findings sorted by line and column."""
+    return tuple(sorted(findings, key=lambda f: (f.place.line, f.place.column) if f.place else (0, 0)))
