@@ -34,11 +34,17 @@ class NotFound:
 
     def __str__(self) -> str:
         """One sentence that can be shown to the user as it is."""
-        names = ", ".join(self.candidates)
         if self.ambiguous:
-            return f"GPU model {self.word!r} may mean any of {names}: say which"
-        nearest = f"; the nearest: {names}" if names else ""
-        return f"unknown GPU model {self.word!r}{nearest} (`hybridgpu mig profiles` lists all)"
+            return f"GPU model {self.word!r} may mean any of {', '.join(self.candidates)}"
+        return f"unknown GPU model {self.word!r}"
+
+    @property
+    def hint(self) -> str:
+        """What to write instead, and where to look."""
+        every = "`hybridgpu mig profiles --all` lists every model"
+        if self.ambiguous:
+            return f"say which one; {every}"
+        return f"the nearest: {', '.join(self.candidates)}; {every}" if self.candidates else every
 
 
 @cache
@@ -64,31 +70,34 @@ def find(name: str) -> GpuModel | NotFound:
 
 
 def identify(driver_name: str, memory_bytes: int) -> GpuModel | NotFound:
-    """The model of a card that is there: the driver's name, and the memory where several models share that name.
+    """The model of a card that is there, by the driver's name and, where MIG profiles hang on it, its memory.
 
-    `memory_bytes` is NVML's total; MIG profile names round it up to whole GiB (go-nvlib mig_profile.go).
+    `memory_bytes` is NVML's total, which MIG profile names round up to whole GiB (go-nvlib mig_profile.go). A card of
+    a known name and another memory is not found: its profiles have other names.
     """
     key = _key(driver_name)
     same = [model for model in _indexes()[1].get(key, ()) if _key(model.driver_name) == key]
-    if len(same) < 2:
-        return same[0] if same else find(driver_name)
-    gib = -(-memory_bytes // 2**30)
-    fitting = [model for model in same if model.memory_gib == gib]
-    return fitting[0] if len(fitting) == 1 else NotFound(driver_name, tuple(m.name for m in same), ambiguous=True)
+    if not same:
+        return find(driver_name)
+    fitting = [model for model in same if not model.has_mig or model.memory_gib == -(-memory_bytes // 2**30)]
+    if len(fitting) == 1:
+        return fitting[0]
+    return NotFound(driver_name, tuple(model.name for model in fitting or same), ambiguous=len(fitting) > 1)
 
 
 def unconfirmed(model: GpuModel, profiles: Iterable[str] = ()) -> str | None:
-    """One sentence on what is not confirmed about this model and these profiles together, or None."""
+    """One sentence on what is not confirmed about this model and these profiles on one card, or None."""
     parts = []
     if not model.confirmed:
-        parts.append(f"{model.name}: {model.notes}; `nvidia-smi mig -lgipp` on the card tells")
+        parts.append(f"{model.notes}; `nvidia-smi mig -lgipp` on the card tells")
     wanted = [profile for profile in map(model.profile, profiles) if profile]
-    if len({profile.attribute for profile in wanted}) > 1 and any(profile.decoders for profile in wanted):
+    attributes = sorted({profile.attribute for profile in wanted})
+    if len(attributes) > 1 and any(profile.decoders for profile in wanted):
+        named = ", ".join(attribute or "plain" for attribute in attributes)
         parts.append(
-            f"{model.name}: which of {', '.join(p.name for p in wanted)} may stand side by side is judged by the media "
-            "engines NVIDIA lists for each; it was not seen on a card"
+            f"which profiles ({named}) go together on a card is judged by the media engines NVIDIA lists for each"
         )
-    return "; ".join(parts) or None
+    return f"not confirmed for {model.name}: {'; '.join(parts)}" if parts else None
 
 
 def profile_name(compute: int, memory_gb: int, attribute: str = "") -> str:

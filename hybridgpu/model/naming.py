@@ -73,7 +73,7 @@ def colliding_profiles() -> frozenset[str]:
 
 
 def types_by_id(prefixed: frozenset[str]) -> dict[int, set[tuple[str, str]]]:
-    """Every type of the catalogue by its Slurm id, as (type, profile), if `prefixed` carry a prefix ("": a whole GPU)."""
+    """Every type of the catalogue by its id, as (type, profile; "" for a whole GPU), if `prefixed` are prefixed."""
     by_id: dict[int, set[tuple[str, str]]] = defaultdict(set)
     for model in models():
         names = [(whole_gpu_type(model), ""), *((_type(model, p.name, prefixed), p.name) for p in model.profiles)]
@@ -133,7 +133,7 @@ def same_name_other_meaning(models: Iterable[GpuModel]) -> Iterator[TwoMeanings]
             for profile in one.profiles:
                 twin = other.profile(profile.name)
                 if twin and _meaning(one, profile) != _meaning(other, twin):
-                    phrases = f"{_phrase(one, profile)}, {_phrase(other, twin)}"
+                    phrases = f"{_phrase(one, profile)}; {_phrase(other, twin)}"
                     yield TwoMeanings(profile.name, one, other, phrases)
 
 
@@ -152,7 +152,6 @@ def _meaning(model: GpuModel, profile: Profile) -> tuple[int, int, int, int, int
 
 
 def _phrase(model: GpuModel, profile: Profile) -> str:
-    return (
-        f"on {model.name} {profile.compute} of {model.compute_slices} compute slices and {profile.size} of {model.slices} "
-        f"memory slices, at most {profile.max_count} a card"
-    )
+    compute = f"{profile.compute} of {model.compute_slices} compute slices"
+    memory = f"{profile.size} of {model.slices} memory slices"
+    return f"on {model.name} {compute} and {memory}, at most {profile.max_count} a card"
