@@ -1,0 +1,203 @@
+"""Facts files: what a node's driver reported, read fast where all is well, with line and column where it is not.
+
+Ten thousand of them are read in one run, so the text goes through `json` and a table of fields; only a file with a
+mistake is parsed once more, for its places. Also here: whether facts agree with the class of their node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from hybridgpu.files.quoting import shown
+from hybridgpu.files.source import read_source
+from hybridgpu.files.yamltree import Mapping, Node, Sequence, parse_yaml
+from hybridgpu.inventory.entries import NodeGroup
+from hybridgpu.inventory.factsconsistent import contradictions
+from hybridgpu.inventory.factsfields import DRIVER, GPU, INSTANCE, PLACEMENT, TOP, Path, Problem, children, problems
+from hybridgpu.model.catalogue import NotFound, find
+from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
+from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.gpu import GpuModel, Placement
+
+MOST_PROBLEMS = 200
+
+NOT_JSON = Rule(
+    "facts-not-json",
+    Severity.ERROR,
+    "The file cannot be read, and nothing of it is used.",
+    "Write it anew with `hybridgpu discover`.",
+    "RFC 8259",
+)
+ILLEGAL = Rule(
+    "facts-illegal-field",
+    Severity.ERROR,
+    "The file does not say what facts must say, and nothing of it is used.",
+    "Write it anew with `hybridgpu discover`.",
+    "docs/inventory.md",
+)
+DISAGREE = Rule(
+    "facts-differ-from-class",
+    Severity.ERROR,
+    "The node has other cards than its class says: files rendered for it would be wrong, so it is not rendered.",
+    "Correct the class or move the node to another one; if a card failed, mend the node and discover it again.",
+    "docs/inventory.md",
+)
+
+
+class _Twice(ValueError):
+    """A key that stands in an object twice."""
+
+
+class _NoNumber(ValueError):
+    """NaN or Infinity, which Python's reader takes and JSON does not have."""
+
+
+def read_facts(path: str, text: bytes | None = None) -> tuple[Facts | None, tuple[Finding, ...]]:
+    """The facts in the file at `path`, or in its content `text`; None if a finding, each with its place, is an error.
+
+    GPUs come in the order of their index, bus ids as `0000:07:00.0`. Raises OSError where the file is not there.
+    """
+    source = read_source(path, text)
+    if isinstance(source, Finding):
+        return None, (source,)
+    try:
+        record = json.loads(source.text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        place = Place(path, error.lineno, error.colno)
+        return None, (Finding(NOT_JSON, place, f"this is not JSON: {error.msg}", NOT_JSON.fix),)
+    except _Twice as error:
+        return None, _twice(path, source.text, str(error))
+    except _NoNumber as error:
+        return None, (_not_json(path, str(error)),)
+    except ValueError:
+        return None, (_not_json(path, "a number has more digits than any number here can have"),)
+    except RecursionError:
+        return None, (_not_json(path, "it is nested deeper than is read"),)
+    found = list(_problems(record)) or list(contradictions(record))
+    if found:
+        return None, _placed(path, source.text, found[:MOST_PROBLEMS])
+    return _facts(path, record), ()
+
+
+def judge_facts(facts: Facts, group: NodeGroup, node: str) -> tuple[Finding, ...]:
+    """Where the facts of `node` do not agree with its entry: name, number of GPUs, and the model of each."""
+    return tuple(
+        Finding(DISAGREE, Place(facts.file, 1), message, DISAGREE.fix, (Related(group.node_class.place, "the class"),))
+        for message in _disagreements(facts, group, node)
+    )
+
+
+def _disagreements(facts: Facts, group: NodeGroup, node: str) -> Iterator[str]:
+    if facts.node != node:
+        yield f"these are facts of {facts.node}, and stand for {node}"
+    wanted = group.node_class.gpus
+    if len(facts.gpus) != len(wanted):
+        yield f"{node} has {len(facts.gpus)} GPUs; its class {group.node_class.name} has {len(wanted)}"
+    for gpu, model in zip(facts.gpus, wanted, strict=False):
+        if not _is(gpu.model, model):
+            name = group.node_class.name
+            yield f"GPU {gpu.index} of {node} is {shown(gpu.model)}; its class {name} says {model.name}"
+
+
+def _is(name: str, model: GpuModel) -> bool:
+    """Whether a name may mean the model; cards of two memory sizes may share the driver's name."""
+    found = find(name)
+    if isinstance(found, NotFound):
+        return found.ambiguous and model.name in found.candidates
+    return found.name == model.name
+
+
+def _not_json(path: str, why: str) -> Finding:
+    return Finding(NOT_JSON, Place(path, 1), f"this is not JSON that is read: {why}", NOT_JSON.fix)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Twice(next(name for name in names if names.count(name) > 1))
+    return record
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise _NoNumber(f"{word} is no number")
+
+
+def _problems(record: object) -> Iterator[Problem]:
+    yield from problems(record, TOP)
+    if isinstance(record, dict) and isinstance(record.get("driver"), dict):
+        yield from problems(record["driver"], DRIVER, ("driver",))
+    for at, gpu in enumerate(children(record, "gpus")):
+        yield from problems(gpu, GPU, ("gpus", at))
+        for number, instance in enumerate(children(gpu, "instances")):
+            path = ("gpus", at, "instances", number)
+            yield from problems(instance, INSTANCE, path)
+            if isinstance(instance, dict) and isinstance(instance.get("placement"), dict):
+                yield from problems(instance["placement"], PLACEMENT, (*path, "placement"))
+
+
+def _facts(path: str, record: dict[str, Any]) -> Facts:
+    gpus = sorted(record["gpus"], key=lambda gpu: gpu["index"])
+    return Facts(record["node"], record["driver"]["version"], tuple(map(_gpu, gpus)), path)
+
+
+def _gpu(gpu: dict[str, Any]) -> GpuFacts:
+    links = gpu.get("links")
+    return GpuFacts(
+        index=gpu["index"],
+        minor=gpu["minor"],
+        uuid=gpu["uuid"],
+        pci_bus_id=gpu["pci_bus_id"][-12:].lower(),
+        model=gpu["model"],
+        memory_bytes=gpu["memory_bytes"],
+        mig_enabled=gpu.get("mig_enabled"),
+        compute_mode=gpu["compute_mode"],
+        cores=gpu.get("cores"),
+        links=None if links is None else tuple(links),
+        instances=tuple(map(_instance, gpu["instances"])),
+    )
+
+
+def _instance(instance: dict[str, Any]) -> InstanceFacts:
+    placement = instance.get("placement")
+    return InstanceFacts(
+        uuid=instance["uuid"],
+        profile=instance["profile"],
+        placement=Placement(placement["start"], placement["size"]) if placement else None,
+        gi=instance["gi"],
+        ci=instance["ci"],
+        gi_minor=instance.get("gi_minor"),
+        ci_minor=instance.get("ci_minor"),
+    )
+
+
+def _twice(path: str, text: str, key: str) -> tuple[Finding, ...]:
+    """YAML's reading of the same text knows where the second key stands."""
+    found = parse_yaml(path, text).findings
+    return found or (
+        Finding(NOT_JSON, Place(path, 1), f"the key {shown(key)} stands in an object twice", NOT_JSON.fix),
+    )
+
+
+def _placed(path: str, text: str, found: list[Problem]) -> tuple[Finding, ...]:
+    """The problems with their places: JSON is read as YAML, which keeps them."""
+    documents = parse_yaml(path, text).documents
+    top = documents[0] if documents else None
+    findings = [Finding(ILLEGAL, _place(path, top, problem), str(problem), ILLEGAL.fix) for problem in found]
+    return tuple(sorted(findings, key=lambda f: (f.place.line, f.place.column) if f.place else (0, 0)))
+
+
+def _place(path: str, top: Node | None, problem: Problem) -> Place:
+    node = _walk(top, problem.path[:-1] if problem.missing else problem.path)
+    return Place(path, node.line, node.column) if node else Place(path, 1)
+
+
+def _walk(node: Node | None, path: Path) -> Node | None:
+    for step in path:
+        if isinstance(node, Mapping) and isinstance(step, str):
+            node = node.get(step)
+        elif isinstance(node, Sequence) and isinstance(step, int):
+            node = node.items[step]
+    return node
