@@ -92,7 +92,7 @@ def test_types_are_words_slurm_takes() -> None:
 
 
 def test_types_are_part_of_what_slurm_detects_through_nvml() -> None:
-    """S:src/plugins/gpu/nvml: lower case, spaces as `_`; for an instance the card's up to its first `-`, `_`, profile."""
+    """S:src/plugins/gpu/nvml: lower case, `_` for a space; an instance: the card up to its first `-`, `_`, profile."""
     for gpu in models():
         card = gpu.driver_name.lower().replace(" ", "_")
         assert slurm_type(gpu) in card
