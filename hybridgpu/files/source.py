@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 
-MOST_BYTES = 8 * 2**20
-"""The largest file read, in bytes: an inventory of 10,000 entries of one node each is a tenth of it."""
+MOST_BYTES = 4 * 2**20
+"""The largest file read, in bytes: an inventory of 10,000 entries of one node each is a third of it."""
 
 NOT_A_FILE = Rule(
     "file-not-regular",

@@ -39,6 +39,7 @@ _WORDS = {
         "a ':' is missing after this key",
         "Write `key: value`, with a space after the ':'.",
     ),
+    "exceeded maximum nesting depth": ("this is nested far too deep", "Remove the surplus brackets."),
     "found unexpected end of stream": ("a quote is opened and never closed", "Close the quote."),
     "found unknown escape character": (
         "a backslash in double quotes begins an escape, and this one is unknown",

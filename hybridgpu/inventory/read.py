@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hybridgpu.consumers.slurm.release import NEWEST
@@ -53,7 +56,24 @@ def read_inventory(path: str, text: bytes | None = None) -> Reading:
     source = read_source(path, text)
     if isinstance(source, Finding):
         return Reading(None, (source,))
-    document, findings = one_document(path, parse_yaml(path, source.text))
+    with _without_collection():
+        return _reading(path, source.text)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pauses Python's cycle collector: looking for cycles in a large tree, which has none, takes half the time."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+def _reading(path: str, text: str) -> Reading:
+    document, findings = one_document(path, parse_yaml(path, text))
     report = Report(path)
     report.findings += findings
     inventory = None
