@@ -1,0 +1,40 @@
+"""What Slurm's daemons do with slurm.conf, gres.conf and cgroup.conf, release by release."""
+
+from hybridgpu.consumers.slurm import (
+    cluster,
+    collisions,
+    conf,
+    detect,
+    gresconf,
+    merge,
+    nodegres,
+    nodeline,
+    registration,
+    shares,
+)
+from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
+from hybridgpu.consumers.slurm.consume import Consumption, NodeResult, Registered, consume
+from hybridgpu.consumers.slurm.detect import DetectedGpu
+from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
+
+RULES = (
+    *(*conf.RULES, *nodeline.RULES, *nodegres.RULES, *gresconf.RULES, *merge.RULES, *detect.RULES, *shares.RULES),
+    *(*registration.RULES, *collisions.RULES, *cluster.RULES),
+)
+"""Every rule that a consumption can fire, in the order a file is judged."""
+
+__all__ = [
+    "NEWEST",
+    "RELEASES",
+    "RULES",
+    "Consumption",
+    "DetectedGpu",
+    "NodeRecord",
+    "NodeResult",
+    "Registered",
+    "Release",
+    "SlurmFiles",
+    "consume",
+    "load",
+    "release",
+]

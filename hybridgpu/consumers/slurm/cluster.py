@@ -1,0 +1,164 @@
+"""What is wrong with slurm.conf for the whole cluster once GPUs are in it: selection, hooks, accounting, devices.
+
+Each is a rule of slurmctld or of the tasks' environment, not of a single node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, SlurmFiles
+from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
+from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
+from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.verdict import Verdict
+from hybridgpu.model.finding import Place, Rule, Severity
+
+NEEDS_CONS_TRES = Rule(
+    "slurm-shares-need-cons-tres",
+    Severity.ERROR,
+    "mps and shard in GresTypes need select/cons_tres: slurmctld stops with a fatal error.",
+    "Write SelectType=select/cons_tres.",
+    "S:src/interfaces/gres.c gres_init",
+)
+TRES_WITHOUT_DBD = Rule(
+    "slurm-tres-without-slurmdbd",
+    Severity.ERROR,
+    "AccountingStorageTRES with a GRES needs slurmdbd: slurmctld stops with a fatal error.",
+    "Write AccountingStorageType=accounting_storage/slurmdbd, or leave the gres/ words out.",
+    "slurmctld of 22.05, 24.11, 26.05: slurmdbd is required to run with TRES gres/gpu",
+)
+PROLOG_FLAG_UNKNOWN = Rule(
+    "slurm-prolog-flag-unknown",
+    Severity.ERROR,
+    "Slurm does not know the flag: every daemon stops with a fatal error.",
+    "Use a flag that the release knows.",
+    "S:src/common/read_config.c prolog_str2flags",
+)
+MPS_PROLOG_LATE = Rule(
+    "slurm-mps-prolog-late",
+    Severity.WARNING,
+    "Without PrologFlags=Alloc (or Contain) the prolog runs at the job's first step only, and not at all on a node "
+    "without a step: an MPS daemon that it starts comes late or never.",
+    "Write PrologFlags=Contain.",
+    "slurm.conf.5 PrologFlags",
+)
+CONSTRAIN_OFF = Rule(
+    "slurm-constrain-devices-off",
+    Severity.WARNING,
+    "ConstrainDevices is off: every task can open every GPU of the node; only CUDA_VISIBLE_DEVICES keeps jobs apart.",
+    "Write ConstrainDevices=yes in cgroup.conf, and task/cgroup in TaskPlugin.",
+    "cgroup.conf.5 ConstrainDevices; SlinkyProject/slurm-operator#45",
+)
+CONSTRAIN_UNUSED = Rule(
+    "slurm-constrain-devices-unused",
+    Severity.WARNING,
+    "ConstrainDevices works in task/cgroup only, which TaskPlugin does not name: every task can open every GPU.",
+    "Write TaskPlugin=task/cgroup,task/affinity.",
+    "cgroup.conf.5 ConstrainDevices",
+)
+
+RULES = (
+    *(NEEDS_CONS_TRES, TRES_WITHOUT_DBD, PROLOG_FLAG_UNKNOWN, MPS_PROLOG_LATE, CONSTRAIN_OFF, CONSTRAIN_UNUSED),
+    TASK_LOSES_GPUS,
+)
+
+_ADDS_UP = ("prolog", "epilog", "prologslurmctld", "epilogslurmctld")
+_IMPLY_ALLOC = frozenset(("alloc", "contain", "deferbatch", "runinjob", "x11"))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """A node line as judged: its record, and what its Gres= asks for."""
+
+    node: NodeRecord
+    wants: Mapping[str, Wanted]
+
+    @property
+    def place(self) -> Place:
+        """Where Gres= stands."""
+        gres = self.node.values.get("gres")
+        return gres.place if gres else self.node.place
+
+    @property
+    def spelled(self) -> tuple[tuple[str, str], ...]:
+        """Every (GRES name, type) as written in Gres=, those included that Slurm folds into another."""
+        words = [token.partition("(")[0].split(":") for token in (self.node.text("gres") or "").split(",")]
+        return tuple((parts[0], word) for parts in words for word in parts[1:-1] if word.lower() != "no_consume")
+
+
+def judge(
+    files: SlurmFiles, names: tuple[str, ...], seen: Mapping[int, SeenNode], release: Release, verdict: Verdict
+) -> None:
+    """All cluster-wide rules."""
+    used = {name for node in seen.values() for name in node.wants}
+    _judge_doubled(files, release, verdict)
+    _judge_controller(files, names, release, verdict)
+    _judge_prolog(files, used, release, verdict)
+    _judge_devices(files, used, verdict)
+    types = files.setting("GresTypes")
+    if types is not None:
+        lost = lost_by_order(names, used, files.setting("TaskProlog") is not None)
+        if lost:
+            verdict.note(TASK_LOSES_GPUS, types.place, f"GresTypes={types.value}: {lost}")
+
+
+def _judge_doubled(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
+    for key, pairs in files.settings.items():
+        if len(pairs) < 2 or (key in _ADDS_UP and release.prolog_lines_add_up):
+            continue
+        if len({pair.value for pair in pairs}) > 1:
+            last = pairs[-1]
+            verdict.note(DOUBLED_KEY, last.place, f"{last.key} is there twice; {last.key}={last.value} holds")
+
+
+def _judge_controller(files: SlurmFiles, names: tuple[str, ...], release: Release, verdict: Verdict) -> None:
+    """What slurmctld alone dies of: the nodes' daemons start."""
+    select = files.setting("SelectType")
+    value = select.value if select else release.select_default
+    shared = [name for name in names if name in SHARED]
+    if shared and value != "select/cons_tres":
+        types = files.setting("GresTypes")
+        place = select.place if select else types.place if types else None
+        verdict.note(
+            NEEDS_CONS_TRES, place, f"GresTypes has {shared[0]}, but SelectType is {value}, not select/cons_tres"
+        )
+    tres, storage = files.setting("AccountingStorageTRES"), files.setting("AccountingStorageType")
+    if tres and "gres/" in tres.value and (storage is None or not storage.value.endswith("slurmdbd")):
+        message = f"AccountingStorageTRES={tres.value} without AccountingStorageType=accounting_storage/slurmdbd"
+        verdict.note(TRES_WITHOUT_DBD, tres.place, message)
+
+
+def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: Verdict) -> None:
+    flags = files.setting("PrologFlags")
+    words = files.words("PrologFlags")
+    known = {flag.lower() for flag in release.prolog_flags}
+    for word in words:
+        if flags and word.lower() not in known:
+            message = f"PrologFlags={flags.value}: {word} is unknown to Slurm {release}; known are "
+            verdict.die(PROLOG_FLAG_UNKNOWN, flags.place, message + ", ".join(release.prolog_flags))
+    prolog = files.setting("Prolog")
+    if "mps" in used and prolog and not _IMPLY_ALLOC & {word.lower() for word in words}:
+        place = flags.place if flags else prolog.place
+        verdict.note(MPS_PROLOG_LATE, place, f"PrologFlags={','.join(words)} has no Alloc, and nodes have mps")
+
+
+def _judge_devices(files: SlurmFiles, used: set[str], verdict: Verdict) -> None:
+    """cgroup.conf is judged only where it is among the inputs."""
+    if files.cgroup is None or "gpu" not in used:
+        return
+    constrain = files.cgroup.get("constraindevices")
+    plugin = files.setting("TaskPlugin")
+    if constrain is None or constrain.value.lower() not in ("yes", "true", "1", "y", "t"):
+        said = (
+            f"ConstrainDevices={constrain.value}"
+            if constrain
+            else "cgroup.conf does not set ConstrainDevices (default no)"
+        )
+        place = constrain.place if constrain else Place(files.beside("cgroup.conf"), 1)
+        verdict.note(CONSTRAIN_OFF, place, said)
+    elif plugin is not None and "task/cgroup" not in plugin.value:
+        verdict.note(
+            CONSTRAIN_UNUSED, plugin.place, f"TaskPlugin={plugin.value} without task/cgroup, ConstrainDevices=yes"
+        )

@@ -1,0 +1,281 @@
+"""Slurm's files as records: slurm.conf with its Includes, gres.conf, cgroup.conf. Read once, judged for any release.
+
+What is wrong for every release (a line that cannot be read, a key that no record has) is found here; what a release or
+a node decides is not.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from hybridgpu.files.slurmlines import IncludeProblem, OpenText, Pair, SlurmLine, SlurmText, read
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
+
+GRES_KEYS = (
+    *("AutoDetect", "Count", "CPUs", "Cores", "File", "Files", "Flags", "Link", "Links", "MultipleFiles", "Name"),
+    *("NodeName", "Type"),
+)
+"""The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""
+
+_GRES_STARTS = ("autodetect", "name", "nodename")
+_SLURM_RECORDS = frozenset(
+    ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost", "partition")
+)
+"""Keys of slurm.conf that begin a record of several pairs; every other key stands alone on its line."""
+
+_DEFAULT_FORBIDS = ("nodehostname", "bcastaddr", "nodeaddr")
+
+UNREADABLE = Rule(
+    "slurm-line-unreadable",
+    Severity.ERROR,
+    "Slurm cannot read the line: every daemon and command that reads the file stops with a fatal error.",
+    "Write it as Key=value pairs, separated by blanks; quote values that hold blanks.",
+    "S:src/common/parse_config.c s_p_parse_file; slurmd -G on 22.05, 24.11, 26.05",
+)
+UNKNOWN_KEY = Rule(
+    "slurm-unknown-key",
+    Severity.ERROR,
+    "Slurm does not know the key: every daemon that reads the file stops with a fatal error.",
+    "Use the key's right name, or remove it.",
+    "S:src/common/parse_config.c s_p_parse_line; slurmd -G on 22.05, 24.11, 26.05",
+)
+INCLUDE_MISSING = Rule(
+    "slurm-include-missing",
+    Severity.ERROR,
+    "The included file is not there: Slurm waits a minute for it, then stops with a fatal error.",
+    "Put the file there, or remove the Include. Its name is relative to the including file, and no pattern.",
+    "S:src/common/parse_config.c s_p_parse_file",
+)
+INCLUDE_LOOP = Rule(
+    "slurm-include-loop",
+    Severity.ERROR,
+    "The file includes itself: Slurm reads until it runs out of memory.",
+    "Remove the Include.",
+    "S:src/common/parse_config.c _parse_include_directive",
+)
+INCLUDE_NOT_GIVEN = Rule(
+    "slurm-include-not-given",
+    Severity.INFO,
+    "The included file is not among the inputs: what it says is not judged.",
+    "Give the file too.",
+    "S:src/common/parse_config.c _parse_include_directive",
+)
+DEFAULT_ADDRESS = Rule(
+    "slurm-default-with-address",
+    Severity.ERROR,
+    "A NodeName=DEFAULT line may not name an address or host: Slurm stops with a fatal error.",
+    "Write NodeAddr, NodeHostname and BcastAddr on the nodes' own lines.",
+    "S:src/common/read_config.c _parse_nodename; slurmd -G on 22.05, 24.11, 26.05",
+)
+DOUBLED_KEY = Rule(
+    "slurm-key-twice",
+    Severity.WARNING,
+    "The key is there twice and only the last value holds: what the first one said is lost without a trace.",
+    "Write one line that holds both values.",
+    "S:src/common/parse_config.c _handle_common; slurmd and slurmctld of 22.05, 24.11, 26.05",
+)
+
+RULES = (UNREADABLE, UNKNOWN_KEY, INCLUDE_MISSING, INCLUDE_LOOP, INCLUDE_NOT_GIVEN, DEFAULT_ADDRESS, DOUBLED_KEY)
+
+_FATAL = frozenset((UNREADABLE, UNKNOWN_KEY, INCLUDE_MISSING, INCLUDE_LOOP, DEFAULT_ADDRESS))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """One NodeName line with the defaults that stood before it. `values`: the pairs in force by lower-case key."""
+
+    names: str
+    place: Place
+    line: SlurmLine
+    values: Mapping[str, Pair]
+
+    def text(self, key: str) -> str | None:
+        """The value of this key (lower case), or None."""
+        pair = self.values.get(key)
+        return pair.value if pair else None
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmFiles:
+    """A site's Slurm configuration, parsed.
+
+    settings: every single key of slurm.conf in lower case, with all its occurrences in order.
+    records: the lines of slurm.conf that are records of another kind (`partitionname` ...), by that key.
+    gres: the lines of gres.conf; None where there is no gres.conf. cgroup likewise.
+    findings: what is wrong for every release; `fatal` says that no daemon starts because of it.
+    """
+
+    slurm_conf: str
+    settings: Mapping[str, tuple[Pair, ...]]
+    nodes: tuple[NodeRecord, ...]
+    records: Mapping[str, tuple[SlurmLine, ...]] = field(default_factory=dict)
+    gres: tuple[SlurmLine, ...] | None = None
+    cgroup: Mapping[str, Pair] | None = None
+    findings: tuple[Finding, ...] = ()
+    fatal: bool = False
+
+    def beside(self, name: str) -> str:
+        """The path of a file in slurm.conf's folder (`gres.conf`, `cgroup.conf`)."""
+        return posixpath.join(posixpath.dirname(self.slurm_conf), name)
+
+    def setting(self, key: str) -> Pair | None:
+        """The pair in force for a single key of slurm.conf (any case): the last one."""
+        pairs = self.settings.get(key.lower())
+        return pairs[-1] if pairs else None
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """The comma-separated words of a setting, blanks and empty ones dropped; () where it is not set."""
+        pair = self.setting(key)
+        return tuple(w for w in (part.strip() for part in pair.value.split(",")) if w) if pair else ()
+
+
+def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") -> SlurmFiles:
+    """Parse slurm.conf, and gres.conf and cgroup.conf beside it where they are there.
+
+    `files` maps paths to text, or opens a path (see OpenText). An Include of a file that is not there is an error where
+    the folder is one we were given files of, else a note. Raises KeyError or FileNotFoundError for slurm.conf itself.
+    """
+    open_text = files if callable(files) else _opener(files)
+    found: list[Finding] = []
+    slurm = read(slurm_conf, open_text)
+    found += _include_findings(slurm.problems)
+    settings, nodes, records = _read_slurm_conf(slurm, found)
+    cluster = settings.get("clustername")
+    folder = posixpath.dirname(slurm_conf)
+    cluster_name = cluster[-1].value if cluster else ""
+    gres = _beside(posixpath.join(folder, "gres.conf"), open_text, cluster_name)
+    cgroup = _beside(posixpath.join(folder, "cgroup.conf"), open_text, cluster_name)
+    if gres:
+        found += _include_findings(gres.problems)
+        found += _gres_findings(gres.lines)
+    return SlurmFiles(
+        slurm_conf=slurm_conf,
+        settings=settings,
+        nodes=nodes,
+        records=records,
+        gres=gres.lines if gres else None,
+        cgroup={p.key.lower(): p for line in cgroup.lines for p in line.pairs} if cgroup else None,
+        findings=tuple(found),
+        fatal=any(finding.rule in _FATAL for finding in found),
+    )
+
+
+def _opener(files: Mapping[str, str]) -> Callable[[str], str]:
+    folders = {posixpath.dirname(name) for name in files}
+
+    def open_text(path: str) -> str:
+        path = posixpath.normpath(path)
+        if path not in files and posixpath.dirname(path) in folders:
+            raise FileNotFoundError(path)
+        return files[path]
+
+    return open_text
+
+
+def _beside(path: str, open_text: OpenText, cluster_name: str) -> SlurmText | None:
+    try:
+        return read(path, open_text, cluster_name)
+    except (FileNotFoundError, KeyError):
+        return None
+
+
+def _include_findings(problems: tuple[IncludeProblem, ...]) -> list[Finding]:
+    rules = {"missing": INCLUDE_MISSING, "loop": INCLUDE_LOOP, "not given": INCLUDE_NOT_GIVEN}
+    words = {
+        "missing": "Include {}: there is no such file",
+        "loop": "Include {}: this file is being read already",
+        "not given": "Include {}: not among the files given",
+    }
+    return [Finding(rules[p.kind], p.place, words[p.kind].format(p.path)) for p in problems]
+
+
+def _read_slurm_conf(
+    slurm: SlurmText, found: list[Finding]
+) -> tuple[dict[str, tuple[Pair, ...]], tuple[NodeRecord, ...], dict[str, tuple[SlurmLine, ...]]]:
+    settings: dict[str, tuple[Pair, ...]] = {}
+    records: dict[str, tuple[SlurmLine, ...]] = {}
+    nodes: list[NodeRecord] = []
+    defaults: dict[str, Pair] = {}
+    for line in slurm.lines:
+        if not line.pairs:
+            found.append(unreadable(line.rest, line.rest_place))
+            continue
+        first = line.pairs[0]
+        key = first.key.lower()
+        if key not in _SLURM_RECORDS:
+            settings[key] = (*settings.get(key, ()), first)
+            if len(line.pairs) > 1:
+                second = line.pairs[1]
+                found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
+        if line.rest:
+            found.append(unreadable(line.rest, line.rest_place))
+        if key == "nodename" and first.value.lower() == "default":
+            defaults = _merge_defaults(defaults, line, found)
+        elif key == "nodename":
+            own = {p.key.lower(): p for p in line.pairs[1:]}
+            nodes.append(NodeRecord(first.value, first.place, line, {**_inherited(defaults, own), **own}))
+        elif key in _SLURM_RECORDS:
+            records[key] = (*records.get(key, ()), line)
+    return settings, tuple(nodes), records
+
+
+def _merge_defaults(defaults: dict[str, Pair], line: SlurmLine, found: list[Finding]) -> dict[str, Pair]:
+    """A later NodeName=DEFAULT adds to an earlier one and wins where both speak (s_p_hashtbl_merge)."""
+    own = {p.key.lower(): p for p in line.pairs[1:]}
+    for key in _DEFAULT_FORBIDS:
+        if key in own:
+            pair = own[key]
+            found.append(
+                Finding(DEFAULT_ADDRESS, pair.place, f"{pair.key}={pair.value} is not allowed with NodeName=DEFAULT")
+            )
+    return {**defaults, **own}
+
+
+def _inherited(defaults: dict[str, Pair], own: dict[str, Pair]) -> dict[str, Pair]:
+    """Defaults but those that a line's other spelling of the same key replaces (Feature and Features)."""
+    if "feature" in own or "features" in own:
+        return {key: pair for key, pair in defaults.items() if key not in ("feature", "features")}
+    return defaults
+
+
+def _gres_findings(lines: tuple[SlurmLine, ...]) -> list[Finding]:
+    """Lines of gres.conf that no slurmd can read, whichever node it runs on."""
+    found: list[Finding] = []
+    known = {key.lower() for key in GRES_KEYS}
+    for line in lines:
+        if line.rest or not line.pairs:
+            found.append(unreadable(line.rest, line.rest_place))
+        if not line.pairs:
+            continue
+        first = line.pairs[0]
+        if first.key.lower() not in _GRES_STARTS:
+            found.append(
+                unknown_key(first, ("AutoDetect", "Name", "NodeName"), "a line of gres.conf begins with one of")
+            )
+            continue
+        if first.key.lower() == "autodetect" and len(line.pairs) > 1:
+            second = line.pairs[1]
+            found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
+            continue
+        allowed = known - {"nodename"}
+        for pair in line.pairs[1:]:
+            if pair.key.lower() not in allowed:
+                found.append(unknown_key(pair, GRES_KEYS, "allowed in gres.conf are"))
+    return found
+
+
+def unreadable(text: str, place: Place, after: str | None = None) -> Finding:
+    """A finding about text that Slurm's parser cannot go on from."""
+    message = f"cannot read '{text}'" + (f" after {after}, which stands alone on its line" if after else "")
+    return Finding(UNREADABLE, place, message)
+
+
+def unknown_key(pair: Pair, allowed: tuple[str, ...], words: str) -> Finding:
+    """A finding about a key that is not among the allowed ones, with the nearest right one."""
+    near = get_close_matches(pair.key.lower(), [key.lower() for key in allowed], 1)
+    spelled = {key.lower(): key for key in allowed}
+    hint = f"did you mean {spelled[near[0]]}?" if near else ""
+    return Finding(UNKNOWN_KEY, pair.place, f"unknown key '{pair.key}'; {words} {', '.join(sorted(allowed))}", hint)

@@ -1,0 +1,287 @@
+"""What slurmd and slurmctld of one release do with a site's files: an offer for each node, or why there is none.
+
+The work is done once for each distinct shape (what the node's line says, and which records of gres.conf apply to it),
+so that ten thousand equal nodes cost little more than one. Nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hybridgpu.consumers.slurm import (
+    cluster,
+    collisions,
+    detect,
+    gresconf,
+    merge,
+    nodegres,
+    nodeline,
+    registration,
+    shares,
+)
+from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles
+from hybridgpu.consumers.slurm.detect import DetectedGpu
+from hybridgpu.consumers.slurm.gresconf import Record
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.nodegres import Wanted
+from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.verdict import Verdict
+from hybridgpu.files.slurmlines import Pair, SlurmLine
+from hybridgpu.model.finding import Finding
+from hybridgpu.model.naming import gres_id
+from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One record as slurmd registers it (and `slurmd -G` prints it): one GRES, one or several devices."""
+
+    name: str
+    type: str | None
+    count: int
+    files: tuple[str, ...] = ()
+    cores: str | None = None
+    links: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """One node's part of a consumption; equal nodes share one.
+
+    offer: what the node offers Slurm; None where slurmd dies, and `fatal` is true then.
+    invalid: the reason for which slurmctld would turn the node INVALID, in its words.
+    registered: slurmd's records in its order, shares beside their GPUs.
+    """
+
+    offer: SlurmOffer | None
+    findings: tuple[Finding, ...] = ()
+    fatal: bool = False
+    invalid: str | None = None
+    registered: tuple[Registered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What one release makes of a site's files. `cluster` are the findings that are no single node's."""
+
+    release: Release
+    nodes: Mapping[str, NodeResult]
+    cluster: tuple[Finding, ...] = ()
+    fatal: bool = False
+
+    def offer_of(self, node: str) -> SlurmOffer | None:
+        """The offer of a node; None where slurmd dies, or where no line names the node."""
+        result = self.nodes.get(node)
+        return result.offer if result else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding once: the cluster's, then the nodes' in the order of their lines."""
+        seen = dict.fromkeys(self.cluster)
+        for result in {id(result): result for result in self.nodes.values()}.values():
+            seen.update(dict.fromkeys(result.findings))
+        return tuple(seen)
+
+
+def consume(
+    files: SlurmFiles, release: Release, detected: Mapping[str, Sequence[DetectedGpu]] | None = None
+) -> Consumption:
+    """Judge the files as this release's daemons would.
+
+    `detected` says what AutoDetect would find on a node; a node that is not in it is taken to have what it configures.
+    """
+    overall = Verdict(list(files.findings), files.fatal)
+    for node in files.nodes:
+        nodeline.judge(node, release, overall)
+    nodeline.judge_doubles(files.nodes, release, overall)
+    types = files.setting("GresTypes")
+    names = nodegres.contexts(types.value if types else "", types.place if types else None, overall)
+    index = _GresIndex(files.gres or (), release, overall)
+    judge = _Judge(files, names, index, release, detected or {})
+    results: dict[str, NodeResult] = {}
+    for node in files.nodes:
+        for name in nodeline.node_names(node, release):
+            results[name] = judge.result(node, name)
+    collisions.judge(judge.seen, files.gres or (), overall)
+    cluster.judge(files, names, judge.seen, release, overall)
+    if overall.fatal:
+        dead = {id(r): NodeResult(None, r.findings, True) for r in results.values()}
+        results = {name: dead[id(result)] for name, result in results.items()}
+    return Consumption(release, results, tuple(overall.findings), overall.fatal)
+
+
+class _GresIndex:
+    """The lines of gres.conf by node: grouped by the text of their NodeName, so that each text is expanded once."""
+
+    def __init__(self, lines: Sequence[SlurmLine], release: Release, verdict: Verdict) -> None:
+        self.everywhere: list[tuple[int, SlurmLine]] = []
+        self.groups: list[list[tuple[int, SlurmLine]]] = []
+        self.of_node: dict[str, list[int]] = {}
+        self.autodetect: Pair | None = None
+        self.contents: dict[tuple[tuple[str, str], ...], int] = {}
+        by_text: dict[str, int] = {}
+        for at, line in enumerate(lines):
+            key = line.pairs[0].key.lower() if line.pairs else ""
+            if key == "autodetect":
+                self.autodetect = line.pairs[0]
+            elif key == "name":
+                self.everywhere.append((at, line))
+            elif key == "nodename":
+                text = line.pairs[0].value
+                if text not in by_text:
+                    by_text[text] = len(self.groups)
+                    self.groups.append([])
+                    self._assign(text, line, release, verdict)
+                self.groups[by_text[text]].append((at, line))
+
+    def _assign(self, text: str, line: SlurmLine, release: Release, verdict: Verdict) -> None:
+        try:
+            nodes = expand(text, release.hostlist_suffix)
+        except BadHostlist as bad:
+            verdict.note(nodeline.BAD_HOSTLIST, line.pairs[0].place, f"NodeName={text}: {bad}")
+            return
+        group = len(self.groups) - 1
+        for node in dict.fromkeys(nodes):
+            self.of_node.setdefault(node, []).append(group)
+
+    def lines(self, groups: tuple[int, ...]) -> list[SlurmLine]:
+        """The lines that apply where these groups do, in file order."""
+        mine = self.everywhere + [entry for group in groups for entry in self.groups[group]]
+        return [line for _, line in sorted(mine, key=lambda entry: entry[0])]
+
+    def content(self, line: SlurmLine) -> int:
+        """A number that is the same for lines that say the same to a node: NodeName's value is not part of it."""
+        starts_with_name = line.pairs[0].key.lower() == "name"
+        text = tuple((p.key.lower(), p.value) for p in line.pairs[0 if starts_with_name else 1 :])
+        return self.contents.setdefault(text if starts_with_name else (("", ""), *text), len(self.contents))
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Judges nodes, and remembers what it found for each shape."""
+
+    files: SlurmFiles
+    names: tuple[str, ...]
+    index: _GresIndex
+    release: Release
+    detected: Mapping[str, Sequence[DetectedGpu]]
+    seen: dict[int, cluster.SeenNode] = field(default_factory=dict)
+    by_line: dict[tuple[int, tuple[int, ...], tuple[DetectedGpu, ...] | None], NodeResult] = field(default_factory=dict)
+    clean: dict[tuple[object, ...], NodeResult] = field(default_factory=dict)
+    line_keys: dict[tuple[int, ...], tuple[list[SlurmLine], tuple[int, ...]]] = field(default_factory=dict)
+
+    def result(self, node: NodeRecord, name: str) -> NodeResult:
+        groups = tuple(self.index.of_node.get(name, ()))
+        found = self.detected.get(name)
+        hardware_found = None if found is None else tuple(found)
+        key = (id(node), groups, hardware_found)
+        known = self.by_line.get(key)
+        if known is None:
+            known = self.by_line[key] = self._new(node, groups, hardware_found)
+        return known
+
+    def _new(self, node: NodeRecord, groups: tuple[int, ...], found: tuple[DetectedGpu, ...] | None) -> NodeResult:
+        """A shape that is new by its place in the files may still say what another one said, and be clean like it."""
+        if groups not in self.line_keys:
+            lines = self.index.lines(groups)
+            self.line_keys[groups] = (lines, tuple(self.index.content(line) for line in lines))
+        lines, contents = self.line_keys[groups]
+        gres = node.values.get("gres")
+        hardware = nodeline.hardware(node)
+        key = (gres.value if gres else "", hardware, contents, found)
+        if key in self.clean:
+            return self.clean[key]
+        verdict = Verdict()
+        wants = nodegres.wanted(gres.value if gres else "", self.names, gres.place if gres else node.place, verdict)
+        self.seen[id(node)] = cluster.SeenNode(node, wants)
+        result = self._judge(node, lines, wants, hardware, found, verdict)
+        if not result.findings:
+            self.clean[key] = result
+        return result
+
+    def _judge(
+        self,
+        node: NodeRecord,
+        lines: list[SlurmLine],
+        wants: Mapping[str, Wanted],
+        hardware: nodeline.Hardware,
+        found: tuple[DetectedGpu, ...] | None,
+        verdict: Verdict,
+    ) -> NodeResult:
+        gres = node.values.get("gres")
+        place = gres.place if gres else node.place
+        local = [line for line in lines if line.pairs[0].key.lower() == "nodename"]
+        auto = detect.in_force(local, self.index.autodetect, self.release, verdict)
+        raw = gresconf.records(lines, self.names, hardware.cores, self.release, verdict)
+        merge.validate(raw, self.names, verdict)
+        if verdict.fatal:
+            return NodeResult(None, tuple(verdict.findings), True)
+        records = merge.merge(raw, wants, self.names, auto is not None, place, verdict)
+        if auto is not None:
+            records = self._detect(auto, records, found, hardware, verdict)
+        records = shares.load(records, raw, self.names, self.release, verdict)
+        if verdict.fatal:
+            return NodeResult(None, tuple(verdict.findings), True)
+        invalid = registration.invalid_reason(
+            wants, records, self.names, hardware, self.release, config_overrides=self._overrides(), node=node.names
+        )
+        if invalid:
+            verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}")
+        return NodeResult(_offer(records, self.names), tuple(verdict.findings), False, invalid, _registered(records))
+
+    def _detect(
+        self,
+        auto: Pair,
+        records: list[Record],
+        found: tuple[DetectedGpu, ...] | None,
+        hardware: nodeline.Hardware,
+        verdict: Verdict,
+    ) -> list[Record]:
+        if detect.judge_mig(auto, records, self.release, verdict):
+            return records
+        if found is not None:
+            return detect.overlay(records, found, auto.place, hardware.cores, verdict)
+        return detect.assume(records, auto, verdict)
+
+    def _overrides(self) -> bool:
+        return "config_overrides" in (word.lower() for word in self.files.words("SlurmdParameters"))
+
+
+def _registered(records: list[Record]) -> tuple[Registered, ...]:
+    return tuple(Registered(r.name, r.type, r.count, _known(r.files), r.cores, r.links) for r in records)
+
+
+def _known(files: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(file for file in files if not file.startswith(detect.ASSUMED_FILE))
+
+
+def _devices(record: Record) -> Iterator[tuple[str, ...]]:
+    """The files of each device of a record; nothing known where AutoDetect is taken at its word."""
+    if record.multiple or len(record.files) < 2:
+        yield from [record.files] * (1 if record.files else record.count)
+    else:
+        yield from ((file,) for file in record.files)
+
+
+def _offer(records: list[Record], names: tuple[str, ...]) -> SlurmOffer:
+    kinds = [name for name in names if any(r.name == name and r.shared and r.count for r in records)]
+    sharing = kinds[-1] if kinds else None
+    counts: dict[tuple[str, ...], int] = {r.files: r.count for r in records if r.name == sharing}
+    gpu = gres_id("gpu")
+    gpus = tuple(
+        SlurmDevice(
+            type=record.type,
+            files=_known(files),
+            shares=counts.get(files, 0),
+            cores=record.cores,
+            links=tuple(int(link) for link in record.links.split(",")) if record.links else None,
+        )
+        for record in records
+        if record.id == gpu
+        for files in _devices(record)
+    )
+    others = tuple(
+        OtherGres(r.name, r.type, r.count, r.files) for r in records if r.id != gpu and not r.shared and r.count
+    )
+    return SlurmOffer(gpus, sharing, others)

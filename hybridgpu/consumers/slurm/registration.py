@@ -1,0 +1,133 @@
+"""What slurmctld checks when a node registers for the first time: the reason for turning the node INVALID, or none.
+
+It judges records only (slurmd's result), and knows nothing of jobs that run. Source: S:src/interfaces/gres.c
+gres_node_config_unpack, _node_config_validate, _valid_gres_types, _valid_gres_type, _check_core_range_matches_sock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hybridgpu.consumers.slurm.gresconf import Record, core_set
+from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
+from hybridgpu.consumers.slurm.nodeline import Hardware
+from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.naming import gres_id
+
+NODE_INVALID = Rule(
+    "slurm-node-invalid",
+    Severity.ERROR,
+    "slurmctld turns the node INVALID and drains it; it cannot be resumed before a good registration.",
+    "Let slurm.conf and gres.conf agree, then reload.",
+    "S:src/interfaces/gres.c _node_config_validate, S:src/slurmctld/node_mgr.c validate_node_specs",
+)
+
+RULES = (NODE_INVALID,)
+
+
+def invalid_reason(
+    wants: Mapping[str, Wanted],
+    records: Sequence[Record],
+    names: tuple[str, ...],
+    hardware: Hardware,
+    release: Release,
+    *,
+    config_overrides: bool = False,
+    node: str = "",
+) -> str | None:
+    """The controller's reason, in its words, for the first GRES name it finds fault with; None where all is well.
+
+    `wants` is what slurm.conf asks for, `records` what slurmd registers; `config_overrides` is SlurmdParameters'.
+    """
+    for name in names:
+        mine = [record for record in records if record.name == name]
+        reason = _reason(name, wants.get(name, Wanted(name, 0)), mine, wants, hardware, release, config_overrides, node)
+        if reason:
+            return reason
+    return None
+
+
+def _reason(
+    name: str,
+    want: Wanted,
+    mine: list[Record],
+    wants: Mapping[str, Wanted],
+    hardware: Hardware,
+    release: Release,
+    config_overrides: bool,
+    node: str,
+) -> str | None:
+    total = sum(record.count for record in mine)
+    if want.count > total:
+        return f"gres/{name} count reported lower than configured ({total} < {want.count})"
+    shares = name == "gpu" and any(other in wants for other in SHARED)
+    topology = any(r.cores is not None or r.type is not None for r in mine) or shares
+    if topology and any(record.has_file for record in mine) and want.count:
+        reason = _topology(name, want, mine, hardware, release, node)
+        if reason:
+            return reason
+    if not topology:
+        return None
+    if len(mine) > 1:
+        for kind, count in want.types:
+            found = sum(r.count for r in mine if _is(r, kind))
+            if found < count:
+                return f"gres/{name}:{kind} count too low ({found} < {count})"
+    if release.types_must_be_configured and want.types and not config_overrides:
+        stray = next((r for r in mine if r.has_file and not any(_is(r, kind) for kind, _ in want.types)), None)
+        if stray is not None:
+            return f"gres/{name} type ({stray.type}) reported but not configured"
+    return None
+
+
+def _is(record: Record, kind: str) -> bool:
+    return gres_id(record.type or "") == gres_id(kind)
+
+
+def _topology(
+    name: str, want: Wanted, mine: list[Record], hardware: Hardware, release: Release, node: str
+) -> str | None:
+    """Cores must be whole sockets (24.11 on), and Links no longer than the list of devices."""
+    for record in mine:
+        if record.cores is not None and release.cores_must_match_sockets:
+            reason = _cores(name, record.cores, hardware, node)
+            if reason:
+                return reason
+        if record.links is not None and not record.shared:
+            length = len(record.links.split(","))
+            if length > want.count:
+                return (
+                    f"Invalid GRES Links value ({record.links}) on node {node}: "
+                    f"i={want.count} >= link_len={want.count}."
+                )
+    return None
+
+
+def _cores(name: str, text: str, hardware: Hardware, node: str) -> str | None:
+    cores = core_set(text, hardware.cores)
+    if cores is None:
+        return f"gres/{name}: invalid GRES core specification ({text}) on node {node}"
+    if len(cores) == hardware.cores:
+        return None
+    for socket in range(hardware.sockets):
+        first = socket * hardware.cores_per_socket
+        last = first + hardware.cores_per_socket
+        inside = sum(1 for core in cores if first <= core < last)
+        if inside and not (inside == hardware.cores_per_socket == len(cores)):
+            return (
+                f"gres/{name} GRES core specification {_ranges(cores)} for node {node} doesn't match socket "
+                f"boundaries. (Socket {socket} is cores {first}-{last - 1})"
+            )
+    return None
+
+
+def _ranges(cores: frozenset[int]) -> str:
+    """`0-3,8`, as Slurm prints a bitmap."""
+    parts: list[list[int]] = []
+    for core in sorted(cores):
+        if parts and parts[-1][1] == core - 1:
+            parts[-1][1] = core
+        else:
+            parts.append([core, core])
+    return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in parts)

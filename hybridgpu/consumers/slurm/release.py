@@ -1,0 +1,168 @@
+"""How the Slurm releases differ, one frozen record a major: the only place that knows a version number.
+
+Everybody else asks for a capability, never for a version. Each record after the first says only what that release
+changed. "S@X:path" is a file of SchedMD/slurm on the branch of major X; "measured" was run on that release.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One Slurm major (`24.11`) and what its daemons do with the files.
+
+    autodetect: the values that gres.conf's AutoDetect takes (S:src/interfaces/gres.c _handle_autodetect_flags).
+    autodetect_sees_mig: those of them that find MIG instances (gres.conf.5: `nvidia` does not).
+    gres_flags: the words Flags= is searched for (gres_flags_parse); every other word is ignored without a message.
+    bare_flags_count: Flags that name no environment, too, must equal those of the record of the name before, and take
+        away the default environments (_parse_gres_config).
+    flags_compared: which flags of two records of a name must agree: those for the environment, or all.
+    splits_mig: once GresTypes holds mps or shard, a MultipleFiles record becomes one device a file
+        (S@22.05:gres_c_s.c _build_sharing_list; mended in 23.02.7 and 23.11.0).
+    checks_plain_files: a GRES without a plugin of its own may not name a device file twice (gres_node_config_load).
+    hostlist_suffix: text behind the last bracket of a host list is taken (`n[1-2]-ib`), not refused (hostlist.c).
+    node_keys: the keys of a NodeName line (read_config.c _parse_nodename).
+    prolog_flags: the values of PrologFlags (prolog_str2flags).
+    reload: what makes a changed Gres= hold: `scontrol reconfigure`, or a restart of slurmctld and the node's slurmd
+        (measured: 22.05 restart, 24.11 and 26.05 reconfigure; scontrol.1 of 23.11).
+    prolog_lines_add_up, task_prolog_lines_add_up: a second Prolog= (Epilog=), TaskProlog= line adds to the first, or
+        replaces it (read_config.c: array or string; measured 22.05, 24.11).
+    types_must_be_configured: a registered type that Gres= does not name makes the node INVALID (_valid_gres_type).
+    cores_must_match_sockets: Cores that are not whole sockets make it INVALID (_check_core_range_matches_sock).
+    select_default: SelectType where slurm.conf names none (read_config.h DEFAULT_SELECT_TYPE).
+    other_gres_confines: a second GRES keeps jobs off the device files it names (measured: not 22.05).
+    reason_survives_resume: the Reason stays on a node after state=resume; None: not measured.
+    prolog_uuids: what the prolog's CUDA_VISIBLE_DEVICES holds under AutoDetect=nvml: `mig` UUIDs of instances only,
+        `all` those of whole cards too (gres_common.c, gpu_nvml.c).
+    """
+
+    major: str
+    autodetect: tuple[str, ...]
+    autodetect_sees_mig: tuple[str, ...]
+    gres_flags: tuple[str, ...]
+    bare_flags_count: bool
+    flags_compared: Literal["env", "all"]
+    splits_mig: bool
+    checks_plain_files: bool
+    hostlist_suffix: bool
+    node_keys: frozenset[str]
+    prolog_flags: tuple[str, ...]
+    reload: Literal["restart", "reconfigure"]
+    prolog_lines_add_up: bool
+    task_prolog_lines_add_up: bool
+    types_must_be_configured: bool
+    cores_must_match_sockets: bool
+    select_default: str
+    other_gres_confines: bool
+    reason_survives_resume: bool | None
+    prolog_uuids: Literal["mig", "all"]
+
+    def __str__(self) -> str:
+        return self.major
+
+
+_22_05 = Release(
+    major="22.05",
+    autodetect=("nvml", "rsmi", "oneapi", "off"),
+    autodetect_sees_mig=("nvml",),
+    gres_flags=(
+        "CountOnly",
+        "nvidia_gpu_env",
+        "amd_gpu_env",
+        "intel_gpu_env",
+        "opencl_env",
+        "one_sharing",
+        "all_sharing",
+        "no_gpu_env",
+    ),
+    bare_flags_count=False,
+    flags_compared="env",
+    splits_mig=True,
+    checks_plain_files=False,
+    hostlist_suffix=False,
+    node_keys=frozenset(
+        (
+            *("BcastAddr", "Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "CPUSpecList", "CpuBind", "Feature"),
+            *("Features", "Gres", "MemSpecLimit", "NodeAddr", "NodeHostname", "Port", "Procs", "RealMemory", "Reason"),
+            *("Sockets", "SocketsPerBoard", "State", "ThreadsPerCore", "TmpDisk", "TRESWeights", "Weight"),
+        )
+    ),
+    prolog_flags=("Alloc", "Contain", "DeferBatch", "NoHold", "Serial", "X11"),
+    reload="restart",
+    prolog_lines_add_up=False,
+    task_prolog_lines_add_up=False,
+    types_must_be_configured=False,
+    cores_must_match_sockets=False,
+    select_default="select/linear",
+    other_gres_confines=False,
+    reason_survives_resume=False,
+    prolog_uuids="mig",
+)
+_23_02 = replace(
+    _22_05,
+    major="23.02",
+    gres_flags=(*_22_05.gres_flags, "explicit"),
+    bare_flags_count=True,
+    flags_compared="all",
+    splits_mig=False,
+    checks_plain_files=True,
+    prolog_flags=(*_22_05.prolog_flags, "ForceRequeueOnFail"),
+    reason_survives_resume=None,
+)
+_23_11 = replace(
+    _23_02,
+    major="23.11",
+    autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
+    hostlist_suffix=True,
+    reload="reconfigure",
+    select_default="select/cons_tres",
+    types_must_be_configured=True,
+)
+_24_05 = replace(
+    _23_11,
+    major="24.05",
+    node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},
+    prolog_flags=(*_23_11.prolog_flags, "RunInJob"),
+    prolog_lines_add_up=True,
+)
+_24_11 = replace(
+    _24_05,
+    major="24.11",
+    autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
+    cores_must_match_sockets=True,
+    other_gres_confines=True,
+    reason_survives_resume=True,
+)
+_25_05 = replace(_24_11, major="25.05", node_keys=_24_11.node_keys | {"Topology"}, reason_survives_resume=None)
+_25_11 = replace(_25_05, major="25.11", node_keys=_25_05.node_keys | {"GresConf", "Parameters"}, prolog_uuids="all")
+_26_05 = replace(
+    _25_11,
+    major="26.05",
+    autodetect=("full", "nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
+    autodetect_sees_mig=("full", "nvml"),
+    gres_flags=(*_25_11.gres_flags, "env_uuid"),
+    bare_flags_count=False,
+    node_keys=_25_11.node_keys | {"SuspendTime"},
+    reason_survives_resume=False,
+)
+
+RELEASES: Mapping[str, Release] = MappingProxyType(
+    {r.major: r for r in (_22_05, _23_02, _23_11, _24_05, _24_11, _25_05, _25_11, _26_05)}
+)
+"""Every release we know, oldest first."""
+
+NEWEST: Release = _26_05
+
+
+def release(version: str) -> Release | None:
+    """The record for `24.11`, `24.11.5` or a package's `24.11.5-4+deb13u1`; None for a major we do not know."""
+    found = re.match(r"(\d\d\.\d\d)(?![\d])", version.strip())
+    return RELEASES.get(found[1]) if found else None

@@ -1,0 +1,219 @@
+"""Slurm's line language: comments, continuation, escapes, quotes, case and Include, as its own parser reads them.
+
+slurm.conf, gres.conf and cgroup.conf are written in it. What a key means, and whether it may stand where it does, is
+not known here; text that is no pair is handed on as `rest`. Source: S:src/common/parse_config.c.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hybridgpu.model.finding import Place
+
+OpenText = Callable[[str], str]
+"""Gives a file's text. FileNotFoundError: there is no such file. KeyError: not among the files we were given."""
+
+_SPACE = " \t\n\v\f\r"
+_PAIR = re.compile(
+    rf"[{_SPACE}]*([A-Za-z0-9_.]+)[{_SPACE}]*[-*+/]?=[{_SPACE}]*"
+    rf'(?:"([^"]*)"|([^{_SPACE}]+))(?=[{_SPACE}]|\Z)'
+)
+_INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
+_MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One `Key=value`; the value without its quotes."""
+
+    key: str
+    value: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmLine:
+    """One logical line. `rest` is what follows the last pair, where Slurm can't go on; empty where all was read."""
+
+    pairs: tuple[Pair, ...]
+    rest: str
+    rest_place: Place
+
+    @property
+    def place(self) -> Place:
+        """Where the line begins to mean something."""
+        return self.pairs[0].place if self.pairs else self.rest_place
+
+    def get(self, *keys: str) -> Pair | None:
+        """The pair in force for the first of these keys (lower case) that the line has: the last one of that key."""
+        for key in keys:
+            for pair in reversed(self.pairs):
+                if pair.key.lower() == key:
+                    return pair
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class IncludeProblem:
+    """An Include that was not followed: the file is `missing`, was `not given` to us, or is in a `loop`."""
+
+    kind: Literal["missing", "not given", "loop"]
+    path: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmText:
+    """A file and all it includes, as one sequence of lines in the order Slurm sees them. `files`: what was read."""
+
+    lines: tuple[SlurmLine, ...]
+    problems: tuple[IncludeProblem, ...]
+    files: tuple[str, ...]
+
+
+def read(path: str, open_text: OpenText, cluster_name: str = "") -> SlurmText:
+    """Read a file and what it includes; raises what `open_text` raises for `path` itself.
+
+    `cluster_name` stands for %c in Include until a ClusterName line is read, as in gres.conf.
+    """
+    reading = _Reading(open_text, cluster_name)
+    reading.follow(path, open_text(path), ())
+    return SlurmText(tuple(reading.lines), tuple(reading.problems), tuple(reading.files))
+
+
+class _Reading:
+    """The state of one `read`: what has been seen so far."""
+
+    def __init__(self, open_text: OpenText, cluster_name: str) -> None:
+        self.open_text = open_text
+        self.cluster_name = cluster_name
+        self.lines: list[SlurmLine] = []
+        self.problems: list[IncludeProblem] = []
+        self.files: list[str] = []
+
+    def follow(self, path: str, text: str, ancestors: tuple[str, ...]) -> None:
+        self.files.append(path)
+        for logical in _logical_lines(path, text):
+            include = _INCLUDE.match(logical.text)
+            if include:
+                self._include(include, logical, (*ancestors, path))
+                continue
+            line = _parse(logical)
+            if line is None:
+                continue
+            self.lines.append(line)
+            if line.pairs and line.pairs[0].key.lower() == "clustername":
+                self.cluster_name = line.pairs[0].value
+
+    def _include(self, include: re.Match[str], logical: _Logical, ancestors: tuple[str, ...]) -> None:
+        """Follow an Include: relative to the folder of the file that includes, %c for the cluster (never a glob)."""
+        rest = logical.text[include.end() :]
+        if rest.strip(_SPACE):
+            self.lines.append(SlurmLine((), rest.strip(_SPACE), logical.place(include.end())))
+        name = include[1].replace("%c", self.cluster_name.lower())
+        path = name if name.startswith("/") else posixpath.join(posixpath.dirname(ancestors[-1]), name)
+        place = logical.place(include.start(1))
+        if path in ancestors or len(ancestors) > _MAX_DEPTH:
+            self.problems.append(IncludeProblem("loop", path, place))
+            return
+        try:
+            text = self.open_text(path)
+        except FileNotFoundError:
+            self.problems.append(IncludeProblem("missing", path, place))
+        except KeyError:
+            self.problems.append(IncludeProblem("not given", path, place))
+        else:
+            self.follow(path, text, ancestors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Logical:
+    """A line after comments, continuation and escapes: `offsets[i]` of `text` stands in the file at `marks[i]`."""
+
+    path: str
+    text: str
+    offsets: list[int]
+    marks: list[tuple[int, int]]
+
+    def place(self, offset: int) -> Place:
+        at = bisect_right(self.offsets, offset) - 1
+        line, column = self.marks[at]
+        return Place(self.path, line, column + offset - self.offsets[at])
+
+
+def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
+    """Strip comments first, then join continued lines, then drop escapes: Slurm's order (_get_next_line)."""
+    physical = text.split("\n")
+    if physical and not physical[-1]:
+        physical.pop()
+    joined, offsets, marks = "", [], []
+    for number, raw in enumerate(physical, 1):
+        part = _without_comment(raw)
+        kept = _without_continuation(part) if "\\" in part else None
+        offsets.append(len(joined))
+        marks.append((number, 1))
+        joined += part if kept is None else kept
+        if kept is not None and number < len(physical):
+            continue
+        if joined.strip(_SPACE):
+            yield _unescaped(path, joined, offsets, marks) if "\\" in joined else _Logical(path, joined, offsets, marks)
+        joined, offsets, marks = "", [], []
+
+
+def _without_comment(line: str) -> str:
+    """Cut at the first `#` that has no odd run of backslashes before it; quotes do not protect it."""
+    start = line.find("#")
+    while start >= 0:
+        before = line[:start]
+        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            return before
+        start = line.find("#", start + 1)
+    return line
+
+
+def _without_continuation(line: str) -> str | None:
+    """The line up to its continuation mark (an odd run of backslashes, blanks may follow), or None without one."""
+    body = line.rstrip(_SPACE)
+    if (len(body) - len(body.rstrip("\\"))) % 2 == 0:
+        return None
+    return body[:-1]
+
+
+def _unescaped(path: str, joined: str, offsets: list[int], marks: list[tuple[int, int]]) -> _Logical:
+    """Drop every backslash that escapes a character, keeping track of columns."""
+    escaped = _Logical(path, joined, offsets, marks)
+    text: list[str] = []
+    new_offsets, new_marks = [0], [marks[0]]
+    at = 0
+    while at < len(joined):
+        if at in offsets or joined[at] == "\\":
+            at += joined[at] == "\\"
+            place = escaped.place(at)
+            new_offsets.append(len(text))
+            new_marks.append((place.line, place.column))
+            if at == len(joined):
+                break
+        text.append(joined[at])
+        at += 1
+    return _Logical(path, "".join(text), new_offsets, new_marks)
+
+
+def _parse(logical: _Logical) -> SlurmLine | None:
+    """All pairs from the left, as far as Slurm's expression for a pair goes; None for a blank line."""
+    pairs: list[Pair] = []
+    text, at = logical.text, 0
+    while found := _PAIR.match(text, at):
+        key, quoted, plain = found.groups()
+        pairs.append(Pair(key, plain if quoted is None else quoted, logical.place(found.start(1))))
+        at = found.end()
+    rest = text[at:]
+    blanks = len(rest) - len(rest.lstrip(_SPACE))
+    rest = rest.strip(_SPACE)
+    if not pairs and not rest:
+        return None
+    return SlurmLine(tuple(pairs), rest, logical.place(at + blanks))
