@@ -165,6 +165,13 @@ class _Open:
     entries: list[tuple[Scalar, Node]] = field(default_factory=list)
     seen: dict[str, Scalar] = field(default_factory=dict)
     pending: Node | None = None
+    spoiled: bool = False
+
+    def mapping_node(self) -> Node:
+        """The mapping; Unreadable where nothing is left of it but a key that was reported (`{{ x }}`)."""
+        if self.spoiled and not self.entries:
+            return Unreadable(self.line, self.column)
+        return Mapping(tuple(self.entries), self.line, self.column)
 
 
 class _Builder:
@@ -188,8 +195,7 @@ class _Builder:
                 self._report(TOO_DEEP, (line, column), f"nested more than {MOST_DEPTH} deep")
                 return False
         elif kind is yaml.MappingEndEvent:
-            done = self._stack.pop()
-            self._close(Mapping(tuple(done.entries), done.line, done.column))
+            self._close(self._stack.pop().mapping_node())
         elif kind is yaml.SequenceEndEvent:
             done = self._stack.pop()
             self._close(Sequence(tuple(done.items), done.line, done.column))
@@ -232,6 +238,7 @@ class _Builder:
     def _pair(self, parent: _Open, key: Node, value: Node) -> None:
         where = key.line, key.column
         if not isinstance(key, Scalar):
+            parent.spoiled = True
             if not isinstance(key, Unreadable):
                 self._report(COMPLEX_KEY, where, "a key must be a word, and this one is a list or a mapping")
         elif key.plain and key.text == "<<":

@@ -120,6 +120,6 @@ def _gpus(word: Scalar, block: Mapping, report: Report) -> Iterator[GpuModel]:
 def _model(word: Scalar, report: Report) -> GpuModel | None:
     found = find(word.text)
     if isinstance(found, NotFound):
-        report.add(MODEL, word, str(found))
+        report.add(MODEL, word, str(found), found.hint)
         return None
     return found

@@ -17,7 +17,8 @@ from hybridgpu.model.site import SlurmCluster
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """A kind of node. `gpus` has one model per GPU index (PCI order); `slurm` are NodeName keys in the order written."""
+    """A kind of node. `gpus` has one model per GPU index (PCI order); `slurm` are NodeName keys in the order written,
+    without Gres and the keys that are paired with hosts."""
 
     name: str
     gpus: tuple[GpuModel, ...]
@@ -33,8 +34,9 @@ class NodeGroup:
 
     `hosts` are expanded, in order. `owners` has a scheduler per GPU index. `layout` has per GPU index the instances in
     the order of creation, or None for a GPU that stays whole. `slurm` are the NodeName keys of class and entry merged,
-    without Gres; `gres` the site's own part of Gres=. `addresses` has NodeAddr, NodeHostname and Port expanded, one
-    value per host, in the order of `hosts`. `kubernetes_name` is the pattern, `{host}` for the host name.
+    without Gres; `gres` the site's own part of Gres=. `addresses` has NodeAddr, NodeHostname, BcastAddr and Port
+    expanded, one value per host, in the order of `hosts`; these keys are not in `slurm`. `kubernetes_name` is the
+    pattern, `{host}` for the host name.
     """
 
     hosts: tuple[str, ...]
@@ -52,7 +54,8 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:
-    """The `slurm:` block. `version` None where the file gives none (`render` then refuses, `check` takes the newest)."""
+    """The `slurm:` block. `version` is the major (`24.11`), None where the file gives none: `render` then refuses,
+    `check` takes the newest, which is in `cluster.version`."""
 
     cluster: SlurmCluster
     version: str | None

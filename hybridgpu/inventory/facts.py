@@ -16,7 +16,7 @@ from hybridgpu.files.yamltree import Mapping, Node, Sequence, parse_yaml
 from hybridgpu.inventory.entries import NodeGroup
 from hybridgpu.inventory.factsconsistent import contradictions
 from hybridgpu.inventory.factsfields import DRIVER, GPU, INSTANCE, PLACEMENT, TOP, Path, Problem, children, problems
-from hybridgpu.model.catalogue import NotFound, find
+from hybridgpu.model.catalogue import NotFound, find, identify
 from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.gpu import GpuModel, Placement
@@ -96,14 +96,16 @@ def _disagreements(facts: Facts, group: NodeGroup, node: str) -> Iterator[str]:
     if len(facts.gpus) != len(wanted):
         yield f"{node} has {len(facts.gpus)} GPUs; its class {group.node_class.name} has {len(wanted)}"
     for gpu, model in zip(facts.gpus, wanted, strict=False):
-        if not _is(gpu.model, model):
+        if not _is(gpu, model):
             name = group.node_class.name
             yield f"GPU {gpu.index} of {node} is {shown(gpu.model)}; its class {name} says {model.name}"
 
 
-def _is(name: str, model: GpuModel) -> bool:
-    """Whether a name may mean the model; cards of two memory sizes may share the driver's name."""
-    found = find(name)
+def _is(gpu: GpuFacts, model: GpuModel) -> bool:
+    """Whether the card may be of the model. Its memory decides only where models of several sizes share a name."""
+    found = find(gpu.model)
+    if isinstance(found, NotFound) and found.ambiguous:
+        found = identify(gpu.model, gpu.memory_bytes)
     if isinstance(found, NotFound):
         return found.ambiguous and model.name in found.candidates
     return found.name == model.name
