@@ -1,1 +1,1 @@
-"""Measurements: each prints ratios of things run side by side in one go, never a verdict. Run them with `make bench`."""
+"""Measurements: each prints ratios of things run side by side in one run, never a verdict; see `make bench`."""

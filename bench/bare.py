@@ -6,7 +6,6 @@ lines, each node file through one fed with the node's name and the text it share
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -22,7 +21,7 @@ def main(source: Path, target: Path) -> None:
     slurm, node = environment.from_string(SLURM), environment.from_string(NODE)
     for file in sorted((source / "slurm").iterdir()):
         _write(target / "slurm" / file.name, slurm.render(lines=file.read_text().splitlines()))
-    names = sorted(os.listdir(source / "nodes"))
+    names = sorted(path.name for path in (source / "nodes").iterdir())
     shared: dict[int, str] = {}
     for name in names:
         size = (source / "nodes" / name).stat().st_size
@@ -34,10 +33,9 @@ def main(source: Path, target: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = f"{path}.new"
-    with open(beside, "w") as file:
-        file.write(text)
-    os.rename(beside, path)
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text)
+    beside.rename(path)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Run:
 def run(command: Command) -> Run:
     """Runs a command with its output thrown away. Raises RuntimeError where it fails."""
     begin = time.perf_counter()
-    pid = os.posix_spawn(command[0], command, os.environ, file_actions=_quiet())
+    pid = os.posix_spawn(command[0], list(command), os.environ, file_actions=_quiet())
     _, status, usage = os.wait4(pid, 0)
     wall = time.perf_counter() - begin
     if status:

@@ -33,7 +33,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding], checked: Sequence[str]) -> str:
-    """The contract of `check -o json`: `{"findings": [...], "checked": [...]}`; line and column null without a place."""
+    """The contract of `check -o json`: `{"findings": [...], "checked": [...]}`; no place gives nulls."""
     return json.dumps({"findings": [_record(f) for f in findings], "checked": list(checked)}, indent=2) + "\n"
 
 

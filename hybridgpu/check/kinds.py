@@ -1,4 +1,4 @@
-"""Which files there are and what kind each is, told by content and never by name. Reads only the beginning of a file."""
+"""Which files there are and what kind each is, told by content and never by name. Reads only their beginnings."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def inputs(paths: Iterable[str]) -> Iterator[Input]:
         for directory, below, names in os.walk(path):
             below[:] = sorted(name for name in below if not name.startswith("."))
             for name in sorted(names):
-                file = os.path.join(directory, name)
-                if stat.S_ISREG(os.lstat(file).st_mode) and (kind := kind_of(file)):
-                    yield Input(file, kind)
+                file = Path(directory, name)
+                if stat.S_ISREG(file.lstat().st_mode) and (kind := kind_of(str(file))):
+                    yield Input(str(file), kind)
 
 
 def kind_of(path: str) -> Kind | None:
     """The kind of one file, by its first 64 KiB. Raises FileNotFoundError; a file of no kind we know gives None."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    if not stat.S_ISREG(Path(path).stat().st_mode):
         return None
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         head = file.read(_HEAD)
     found = _KIND.search(head)
     kind = (found[1] or found[2]).decode() if found else None

@@ -94,7 +94,10 @@ def _proven(site: Site, findings: Collection[Finding]) -> tuple[dict[str, Conten
 
 
 def _in_the_way(target: Path, plan: TreePlan) -> list[Finding]:
-    return [Finding(NOT_OURS, Place(str(target / o.path), 1), f"{o.path}: {o.why}", NOT_OURS.fix) for o in plan.obstacles]
+    return [
+        Finding(NOT_OURS, Place(str(target / obstacle.path), 1), f"{obstacle.path}: {obstacle.why}", NOT_OURS.fix)
+        for obstacle in plan.obstacles
+    ]
 
 
 def _report(

@@ -16,9 +16,9 @@ def unified(root: Path, plan: TreePlan, wanted: Mapping[str, Content]) -> Iterat
     """Lines without their newline. Stamps are left out: they change with every byte and say nothing."""
     groups: dict[Change, list[str]] = {}
     for path in sorted({*plan.create, *plan.replace, *plan.remove, *(o.path for o in plan.obstacles)}):
-        before = read_file(root, path) or b""
-        after = wanted[path]() if path in wanted else b""
-        groups.setdefault((_shown(path, before), _shown(path, after)), []).append(path)
+        before = _shown(path, read_file(root, path) or b"")
+        after = _shown(path, wanted[path]() if path in wanted else b"")
+        groups.setdefault((before, after), []).append(path)
     for (before, after), paths in groups.items():
         name = fold_paths(paths)
         old, new = before.splitlines(), after.splitlines()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ClusterShell.NodeSet import NodeSet
+
 from hybridgpu.inventory.cores import Sockets, socket_range
 from hybridgpu.inventory.entries import Inventory, NodeGroup
 from hybridgpu.model.facts import Facts, GpuFacts
@@ -51,15 +53,15 @@ class _Card:
 
 
 def compile_nodes(inventory: Inventory, facts_of: FactsOf | None = None) -> Iterator[NodeConfig | Finding]:
-    """Every node's NodeConfig in the order of the inventory, and remarks (severity info) among them.
+    """Every node's NodeConfig in the order of the inventory, then remarks (severity info).
 
     `facts_of` gives a node's facts, already judged against its class, or None where there are none.
     """
     bodies: dict[NodeBody, NodeBody] = {}
+    assumed: dict[str, Place] = {}
+    odd_cores: dict[str, Place] = {}
     for group in inventory.groups:
         by_class: NodeBody | None = None
-        assumed: list[str] = []
-        odd_cores: list[str] = []
         for position, host in enumerate(group.hosts):
             facts = facts_of(host) if facts_of else None
             if facts is None:
@@ -68,11 +70,12 @@ def compile_nodes(inventory: Inventory, facts_of: FactsOf | None = None) -> Iter
             else:
                 body = _intern(bodies, _body(inventory, group, facts))
                 if any(g.cores and not c for g, c in zip(facts.gpus, _cores(group, facts), strict=True)):
-                    odd_cores.append(host)
+                    odd_cores[host] = group.place
             if body.assumed:
-                assumed.append(host)
+                assumed[host] = group.place
             yield _named(group, position, body)
-        yield from _remarks(group, assumed, odd_cores)
+    yield from _remark(ASSUMED_FILES, assumed, "device files are assumed: no facts show the cards as they are wanted")
+    yield from _remark(CORES_LEFT_OUT, odd_cores, "the cores in the facts are not whole sockets of the class")
 
 
 def _intern(bodies: dict[NodeBody, NodeBody], body: NodeBody) -> NodeBody:
@@ -85,16 +88,10 @@ def _named(group: NodeGroup, position: int, body: NodeBody) -> NodeConfig:
     return NodeConfig(host, group.kubernetes_name.replace("{host}", host), body, addresses)
 
 
-def _remarks(group: NodeGroup, assumed: list[str], odd_cores: list[str]) -> Iterator[Finding]:
-    if assumed:
-        yield _remark(ASSUMED_FILES, group.place, assumed, "device files are assumed, no facts show what is wanted")
-    if odd_cores:
-        yield _remark(CORES_LEFT_OUT, group.place, odd_cores, "the cores in the facts are not whole sockets of the class")
-
-
-def _remark(rule: Rule, place: Place, nodes: list[str], what: str) -> Finding:
-    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    return Finding(rule, place, f"{', '.join(nodes[:3])}{more}: {what}", rule.fix)
+def _remark(rule: Rule, nodes: dict[str, Place], what: str) -> Iterator[Finding]:
+    """One finding for all the nodes, at the first entry concerned."""
+    if nodes:
+        yield Finding(rule, next(iter(nodes.values())), f"{NodeSet.fromlist(list(nodes))}: {what}", rule.fix)
 
 
 def _body(inventory: Inventory, group: NodeGroup, facts: Facts | None) -> NodeBody:
@@ -108,7 +105,7 @@ def _body(inventory: Inventory, group: NodeGroup, facts: Facts | None) -> NodeBo
         schedulers=group.schedulers,
         owners=group.owners,
         sharing=group.sharing,
-        devices=_in_slurm_order(_devices(group, facts), group.owners, inventory.slurm and inventory.slurm.autodetect),
+        devices=_in_slurm_order(_devices(group, facts), group.owners, slurm.autodetect if slurm else "off"),
         slurm=slurm,
     )
 
@@ -197,16 +194,14 @@ def _cores(group: NodeGroup, facts: Facts) -> tuple[str | None, ...]:
     return tuple(socket_range(gpu.cores, sockets) if gpu.cores and sockets else None for gpu in facts.gpus)
 
 
-def _in_slurm_order(
-    devices: Iterator[Device], owners: tuple[Scheduler, ...], autodetect: str | None
-) -> tuple[Device, ...]:
+def _in_slurm_order(devices: Iterator[Device], owners: tuple[Scheduler, ...], autodetect: str) -> tuple[Device, ...]:
     """The order Slurm will number the devices in: Slurm's own first, and within an owner as written or as detected.
 
     Without AutoDetect position follows the types of Gres=, which are in the order of their lowest device; with it the
     list is sorted by file (S:src/interfaces/gres.c _merge_config; S:src/plugins/gres/gpu/gres_gpu.c).
     """
     ordered = sorted(devices, key=_file_order)
-    if autodetect in (None, "off"):
+    if autodetect == "off":
         lowest: dict[tuple[Scheduler, str], int] = {}
         for position, device in enumerate(ordered):
             lowest.setdefault((owners[device.index], device.type), position)

@@ -52,7 +52,8 @@ def load_site(path: str, facts: Mapping[str, str] | None = None, *, for_render: 
     findings += [*shelf.findings, *shelf.strangers()]
     if any(finding.is_error for finding in findings):
         return Loaded(None, tuple(findings))
-    return Loaded(Site(inventory.name, nodes, inventory.slurm and inventory.slurm.cluster), tuple(findings))
+    cluster = inventory.slurm.cluster if inventory.slurm else None
+    return Loaded(Site(inventory.name, nodes, cluster), tuple(findings))
 
 
 def _version_missing(inventory: Inventory) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of mistake. `since` and `until` are the first and last Slurm release (or program version) it holds for."""
+    """One kind of mistake. `since` and `until`: the first and last release of the program that it holds for."""
 
     id: str
     severity: Severity

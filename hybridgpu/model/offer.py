@@ -1,4 +1,4 @@
-"""What a node offers Slurm, in the terms of the scheduler: the form in which wanted, written and registered are compared."""
+"""What a node offers Slurm, in Slurm's terms: the form in which wanted, written and registered are compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OtherGres:
 
 @dataclass(frozen=True, slots=True)
 class SlurmOffer:
-    """All that a node offers Slurm. `sharing` is `mps`, `shard` or None, and says what `shares` of the devices counts."""
+    """All that a node offers Slurm. `sharing` is `mps`, `shard` or None: what `shares` of the devices counts."""
 
     gpus: tuple[SlurmDevice, ...]
     sharing: str | None = None

@@ -85,7 +85,7 @@ class NodeBody:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """All that one node must be. `addresses` holds its own NodeAddr, NodeHostname and Port, where the inventory gives them."""
+    """All that one node must be. `addresses`: its own NodeAddr, NodeHostname and Port, where the inventory has them."""
 
     name: str
     kubernetes_name: str

@@ -6,15 +6,18 @@ consumers' business, and the proof's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 
+from hybridgpu.consumers.slurm import RELEASES
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import Device, NodeBody
 from hybridgpu.render.hostlist import fold_device
 
 KUBERNETES_CARDS = "hybridgpu_k8s"
 """GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (facts: run on 24.11)."""
+
+SHARED = frozenset(("mps", "shard"))
 
 _MPS_PER_GPU = 100
 
@@ -29,7 +32,7 @@ def shares_per_gpu(body: NodeBody) -> tuple[str, int] | None:
 
 
 def gres_value(body: NodeBody) -> str:
-    """The Gres= value: types in the order of their lowest device, always with a count; then shares, the site's, ours."""
+    """The Gres= value: types in the order of their lowest device, with counts; then shares, the site's own, ours."""
     counts: dict[str, int] = {}
     for device in body.slurm_devices:
         counts[device.type] = counts.get(device.type, 0) + 1
@@ -44,16 +47,26 @@ def gres_value(body: NodeBody) -> str:
     return ",".join(parts)
 
 
-def gres_lines(body: NodeBody) -> tuple[str, ...]:
+def written_files(device: Device, body: NodeBody, gres_types: Collection[str]) -> tuple[str, ...]:
+    """The device files that gres.conf names for a device.
+
+    All of them, but on a release that takes the three files of a MIG instance for three GPUs once GresTypes holds mps
+    or shard: there the compute instance's file alone, which keeps other jobs out as well as all three do.
+    """
+    split = body.slurm and RELEASES[body.slurm.version].splits_mig and not SHARED.isdisjoint(gres_types)
+    return device.files[-1:] if split else device.files
+
+
+def gres_lines(body: NodeBody, gres_types: Collection[str]) -> tuple[str, ...]:
     """The node's lines of gres.conf without their NodeName=, in the order Slurm must read them."""
-    return tuple(_lines(body))
+    return tuple(_lines(body, gres_types))
 
 
-def _lines(body: NodeBody) -> Iterator[str]:
+def _lines(body: NodeBody, gres_types: Collection[str]) -> Iterator[str]:
     autodetect = body.slurm.autodetect if body.slurm else "off"
     yield f"AutoDetect={autodetect}"
     if autodetect == "off":
-        yield from _device_lines(body.slurm_devices)
+        yield from _device_lines(body, gres_types)
     if shares := shares_per_gpu(body):
         name, each = shares
         for device in body.slurm_devices:
@@ -62,16 +75,19 @@ def _lines(body: NodeBody) -> Iterator[str]:
         yield f"Name={KUBERNETES_CARDS} File={fold_device(cards)}"
 
 
-def _device_lines(devices: tuple[Device, ...]) -> Iterator[str]:
-    for (name, cores, links, whole), run in groupby(devices, lambda d: (d.type, d.cores, d.links, len(d.files) == 1)):
+def _device_lines(body: NodeBody, gres_types: Collection[str]) -> Iterator[str]:
+    for (name, cores, links, whole), run in groupby(
+        body.slurm_devices, lambda d: (d.type, d.cores, d.links, d.profile is None)
+    ):
         suffix = f" Cores={cores}" if cores else ""
-        if not whole:
-            for device in run:
-                yield f"Name=gpu Type={name} MultipleFiles={','.join(device.files)}{suffix}"
+        if whole:
+            suffix += f" Links={','.join(map(str, links))}" if links else ""
+            yield f"Name=gpu Type={name} File={fold_device([device.minor for device in run])}{suffix}"
             continue
-        if links:
-            suffix += f" Links={','.join(map(str, links))}"
-        yield f"Name=gpu Type={name} File={fold_device([device.minor for device in run])}{suffix}"
+        for device in run:
+            files = written_files(device, body, gres_types)
+            key = "MultipleFiles" if len(files) > 1 else "File"
+            yield f"Name=gpu Type={name} {key}={','.join(files)}{suffix}"
 
 
 def _kubernetes_minors(body: NodeBody) -> list[int]:

@@ -1,4 +1,4 @@
-"""What each rendered file says about itself to the person who reads it: the site, what is assumed, what is not promised."""
+"""What each rendered file tells the person who reads it: the site, what is assumed, what is not promised."""
 
 from __future__ import annotations
 

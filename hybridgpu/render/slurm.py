@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import NodeBody, NodeConfig, Site, SlurmCluster
-from hybridgpu.render.gres import KUBERNETES_CARDS, gres_lines, gres_value, shares_per_gpu
+from hybridgpu.render.gres import KUBERNETES_CARDS, SHARED, gres_lines, gres_value, shares_per_gpu
 from hybridgpu.render.hostlist import fold_hosts, fold_paired, fold_ports, sorted_hosts
 
-_SHARED = ("mps", "shard")
+_ORDER = ("gpu", "mps", "shard")
 _PAIRED = {"NodeAddr": fold_paired, "NodeHostname": fold_paired, "Port": fold_ports}
 
 
@@ -48,24 +48,25 @@ def slurm_nodes(site: Site) -> list[NodeConfig]:
     return [config for config in site.nodes.values() if config.body.slurm]
 
 
-def gres_blocks(nodes: Iterable[NodeConfig]) -> Iterator[GresBlock]:
+def gres_blocks(site: Site) -> Iterator[GresBlock]:
     """gres.conf, a block per distinct set of lines."""
+    types = gres_types(site)
     hosts: dict[tuple[str, ...], list[str]] = {}
     lines_of: dict[int, tuple[str, ...]] = {}
-    for config in nodes:
+    for config in slurm_nodes(site):
         key = id(config.body)
         if key not in lines_of:
-            lines_of[key] = gres_lines(config.body)
+            lines_of[key] = gres_lines(config.body, types)
         hosts.setdefault(lines_of[key], []).append(config.name)
     for lines, names in hosts.items():
         yield GresBlock(fold_hosts(names), lines)
 
 
-def node_lines(nodes: Iterable[NodeConfig]) -> Iterator[NodeLine]:
+def node_lines(site: Site) -> Iterator[NodeLine]:
     """nodes.conf, a line per distinct set of parameters; addresses are paired with the names in their order."""
     folded: dict[tuple[Setting, ...], dict[str, NodeConfig]] = {}
     settings_of: dict[int, tuple[Setting, ...]] = {}
-    for config in nodes:
+    for config in slurm_nodes(site):
         key = id(config.body)
         if key not in settings_of:
             settings_of[key] = _node_settings(config.body)
@@ -98,11 +99,10 @@ def gres_types(site: Site) -> tuple[str, ...]:
     wanted = {"gpu", *(shares[0] for body in bodies if (shares := shares_per_gpu(body)))}
     wanted.update(site.retained.gres_types)
     others = [*(site.slurm.site.gres_types if site.slurm else ()), *site.retained.gres_types]
-    ours = ("gpu", *_SHARED, KUBERNETES_CARDS)
     last = KUBERNETES_CARDS in wanted or any(body.split for body in bodies)
     return (
-        *(name for name in ("gpu", *_SHARED) if name in wanted),
-        *dict.fromkeys(name for name in others if name not in ours),
+        *(name for name in _ORDER if name in wanted),
+        *dict.fromkeys(name for name in others if name not in (*_ORDER, KUBERNETES_CARDS)),
         *((KUBERNETES_CARDS,) if last else ()),
     )
 
@@ -112,7 +112,7 @@ def hooks_wanted(site: Site) -> bool:
     bodies = _bodies(site)
     cut = any(b.slurm and b.sharing.mode is Mode.MIG and b.slurm.autodetect != "nvml" for b in bodies)
     mps = any(b.sharing.mode is Mode.MPS or b.sharing.whole_gpu_jobs for b in bodies)
-    return cut or mps or set(_SHARED) <= set(gres_types(site))
+    return cut or mps or SHARED.issubset(gres_types(site))
 
 
 def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:

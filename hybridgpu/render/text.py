@@ -18,9 +18,8 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     # Not HTML: escaping would spoil configuration files. What users write was judged when it was read.
-    return Environment(  # noqa: S701
-        loader=PackageLoader("hybridgpu", "templates"), undefined=StrictUndefined, autoescape=False, trim_blocks=True
-    )
+    loader = PackageLoader("hybridgpu", "templates")
+    return Environment(loader=loader, undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701
 
 
 def _fill(template: str, **values: object) -> bytes:
@@ -30,12 +29,11 @@ def _fill(template: str, **values: object) -> bytes:
 def slurm_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of each file below `slurm/`; none where no node is in Slurm."""
     cluster = site.slurm
-    nodes = slurm.slurm_nodes(site)
-    if cluster is None or not nodes:
+    if cluster is None or not slurm.slurm_nodes(site):
         return
-    blocks = slurm.gres_blocks(nodes)
+    blocks = slurm.gres_blocks(site)
     yield "gres.conf", _fill("gres.conf.j2", notes=notes.gres_notes(site), blocks=blocks, site_lines=cluster.site.gres)
-    yield "nodes.conf", _fill("nodes.conf.j2", notes=notes.nodes_notes(site), nodes=slurm.node_lines(nodes))
+    yield "nodes.conf", _fill("nodes.conf.j2", notes=notes.nodes_notes(site), nodes=slurm.node_lines(site))
     settings = slurm.gpu_settings(site, cluster)
     yield "gpu.conf", _fill("gpu.conf.j2", notes=notes.gpu_notes(site), settings=settings)
     settings = slurm.cgroup_settings(site, cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
 from hybridgpu.files.stamp import group_id, stamp
@@ -34,7 +35,7 @@ def render_tree(site: Site) -> dict[str, Content]:
     return files
 
 
-def slurm_texts(files: dict[str, Content]) -> dict[str, str]:
+def slurm_texts(files: Mapping[str, Content]) -> dict[str, str]:
     """The Slurm files of a rendered tree as slurmd will read them: name -> text."""
     return {path.split("/", 1)[1]: files[path]().decode() for path in files if path.startswith("slurm/")}
 

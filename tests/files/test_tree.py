@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.files import diff, tree
+from hybridgpu.files import diff
 from hybridgpu.files.stamp import Ownership, group_id, ownership, stamp, without_stamp
 from hybridgpu.files.tree import Content, compare, locked, write
 
@@ -18,6 +18,10 @@ def content(name: str, text: str) -> Content:
 
 def wanted(**texts: str) -> dict[str, Content]:
     return {name.replace("__", "/").replace("_", "."): content(name, text) for name, text in texts.items()}
+
+
+def names(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "slurm").iterdir())
 
 
 def put(root: Path, files: dict[str, Content]) -> None:
@@ -42,7 +46,7 @@ def test_ours_is_replaced_and_what_is_no_longer_wanted_removed(tmp_path: Path) -
     plan = compare(tmp_path, files, ("slurm",))
     assert (plan.replace, plan.remove) == (("slurm/a.conf",), ("slurm/b.conf",))
     write(tmp_path, plan, files, ("slurm",))
-    assert sorted(os.listdir(tmp_path / "slurm")) == ["a.conf"]
+    assert names(tmp_path) == ["a.conf"]
     assert without_stamp((tmp_path / "slurm/a.conf").read_bytes()) == b"x=2\n"
 
 
@@ -94,22 +98,22 @@ def test_a_leftover_of_a_killed_run_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "slurm").mkdir()
     (tmp_path / "slurm/.a.conf.hybridgpu").write_text("half")
     put(tmp_path, wanted(slurm__a_conf="x=1\n"))
-    assert os.listdir(tmp_path / "slurm") == ["a.conf"]
+    assert names(tmp_path) == ["a.conf"]
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     put(tmp_path, wanted(slurm__a_conf="x=1\n"))
     before = (tmp_path / "slurm/a.conf").read_bytes()
 
-    def full(descriptor: int) -> None:
+    def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree.os, "fsync", full)
+        patch.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
             put(tmp_path, wanted(slurm__a_conf="x=2\n"))
     assert (tmp_path / "slurm/a.conf").read_bytes() == before
-    assert os.listdir(tmp_path / "slurm") == ["a.conf"]
+    assert names(tmp_path) == ["a.conf"]
 
 
 def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:
@@ -137,9 +141,9 @@ def test_the_set_id_depends_on_every_file() -> None:
 
 
 def test_equal_changes_of_nodes_are_shown_once(tmp_path: Path) -> None:
-    names = ["n1", "n2", "n3"]
-    old = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mps"}}\n') for n in names}
-    new = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mig"}}\n') for n in names}
+    nodes = ["n1", "n2", "n3"]
+    old = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mps"}}\n') for n in nodes}
+    new = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mig"}}\n') for n in nodes}
     write(tmp_path, compare(tmp_path, old, ("nodes",)), old, ())
     lines = list(diff.unified(tmp_path, compare(tmp_path, new, ("nodes",)), new))
     assert lines[:2] == ["--- a/nodes/n[1-3].json", "+++ b/nodes/n[1-3].json"]
