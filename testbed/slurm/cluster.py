@@ -19,6 +19,7 @@ from testbed.slurm.supervisor import ADDRESS, HOSTNAME
 CONF_DIR = "/etc/slurm"
 FIRST_PORT = 17001
 NULL = (1, 3)
+LOG_LINES = 30
 ALICE = User("alice", 1001)
 
 SLURM_CONF = """\
@@ -207,9 +208,12 @@ class Cluster:
         raise NotGranted(f"job {job} is {seen['JobState']} ({seen['Reason']}), not {' or '.join(states)}")
 
     def logs(self) -> str:
-        """What the daemons have logged and printed, for people."""
-        logs = sorted(self.inside.path(LOGS).glob("*"))
-        return "\n".join(f"--- {log.name}\n{log.read_text(encoding='utf-8', errors='replace')}" for log in logs)
+        """The end of what each daemon has logged and printed, for people."""
+        parts = []
+        for log in sorted(self.inside.path(LOGS).glob("*")):
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+            parts.append("\n".join([f"--- {log.name}", *lines]))
+        return "\n".join(parts)
 
 
 def slurmd(node: str) -> str:

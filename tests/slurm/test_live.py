@@ -107,6 +107,17 @@ def live(
         yield cluster
 
 
+def states(cluster: Cluster) -> dict[str, str]:
+    """Each node's state, with the reason where it has one."""
+    seen = cluster.show_nodes()
+    return {host: " ".join([node["State"], node.get("Reason", "")]).strip() for host, node in seen.items()}
+
+
+def shown(cluster: Cluster) -> dict[str, str]:
+    """Each node's GRES as scontrol shows them."""
+    return {host: node["Gres"] for host, node in cluster.show_nodes().items()}
+
+
 def mig(**layout: dict[str, int] | str) -> dict[str, Any]:
     """A `sharing` block in mode mig; `gpus_0_1` is the GPU set 0-1, `all` all of them."""
     sets = {name.removeprefix("gpus_").replace("_", "-"): cut for name, cut in layout.items()}
@@ -171,16 +182,17 @@ def mixed(slurm_root: SlurmRoot, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_every_node_registers_and_none_is_invalid(mixed: Cluster) -> None:
-    seen = mixed.show_nodes()
-    assert {node: (fields["State"], fields.get("Reason")) for node, fields in seen.items()} == dict.fromkeys(
-        mixed.nodes, ("IDLE", None)
-    )
-    assert {node: seen[node]["Gres"] for node in SHOWN} == SHOWN
+    assert states(mixed) == dict.fromkeys(mixed.nodes, "IDLE")
+    assert {host: text for host, text in shown(mixed).items() if host in SHOWN} == SHOWN
 
 
 @pytest.mark.parametrize(("node", "asked", "granted", "devices"), JOBS)
 def test_a_job_is_granted_what_it_asks(
-    mixed: Cluster, node: str, asked: str, granted: tuple[tuple[str, str | None, int], ...], devices: int | None
+    mixed: Cluster,
+    node: str,
+    asked: str,
+    granted: tuple[tuple[str, str | None, int], ...],
+    devices: int | None,
 ) -> None:
     grant = mixed.srun(f"--gres={asked}", f"--nodelist={node}")
     assert grant.nodes == node
@@ -224,7 +236,7 @@ OWN = {
 
 def test_nobody_gets_a_card_whose_profile_has_the_same_id(slurm_root: SlurmRoot, tmp_path: Path) -> None:
     with live(slurm_root, COLLIDING, tmp_path) as cluster:
-        assert {node["State"] for node in cluster.show_nodes().values()} == {"IDLE"}
+        assert states(cluster) == dict.fromkeys(OWN, "IDLE")
         for node, types in OWN.items():
             for kind, count in types.items():
                 grant = cluster.srun(f"--gres=gpu:{kind}:{count}")
@@ -234,7 +246,7 @@ def test_nobody_gets_a_card_whose_profile_has_the_same_id(slurm_root: SlurmRoot,
                         cluster.srun(f"--gres=gpu:{kind}:1", f"--nodelist={other}", timeout=2)
 
 
-SITE = {
+SITE: Mapping[str, Any] = {
     "gresTypes": ["nic"],
     "gres": ["NodeName=whole,cut,daemons Name=nic File=/dev/nic[0-1]"],
     "prolog": ["/etc/slurm/site.d/*"],
@@ -248,19 +260,21 @@ WITH_NICS = (
     Entry("plain", "tesla", {"mode": "time-slicing", "replicas": 4}),
 )
 
+NIC_JOBS = (("whole", "gpu", ":a100-sxm4-80gb", 4), ("cut", "gpu", ":1g.10gb", 28), ("daemons", "mps", "", 50))
+
 
 def test_what_the_site_has_works_beside_ours(slurm_root: SlurmRoot, tmp_path: Path) -> None:
     """Its GRES are granted together with GPUs, and its prolog runs."""
+    site = dict(SITE)
+    if slurm_root.release == "22.05":
+        site["prolog"] = ["/etc/slurm/prolog.d/*"]  # which holds ours too: 22.05 takes one Prolog line only
     mark = "#!/bin/sh\n: >/run/site-prolog-$SLURM_JOB_ID\n"
-    scripts = {"/etc/slurm/site.d/10-mark": mark}
-    with live(slurm_root, WITH_NICS, tmp_path, SITE, scripts, ["/dev/nic0", "/dev/nic1"]) as cluster:
-        assert {node["State"] for node in cluster.show_nodes().values()} == {"IDLE"}
-        for node, asked in (("whole", "gpu:a100-sxm4-80gb:4"), ("cut", "gpu:1g.10gb:28"), ("daemons", "mps:50")):
-            grant = cluster.srun(f"--gres={asked},nic:2", f"--nodelist={node}")
-            assert {(each.name, each.count) for each in grant.gres} == {
-                (asked.split(":", maxsplit=1)[0], int(asked.rsplit(":", maxsplit=1)[1])),
-                ("nic", 2),
-            }
+    scripts = {site["prolog"][0].replace("*", "10-mark"): mark}
+    with live(slurm_root, WITH_NICS, tmp_path, site, scripts, ["/dev/nic0", "/dev/nic1"]) as cluster:
+        assert states(cluster) == dict.fromkeys(cluster.nodes, "IDLE")
+        for node, name, kind, count in NIC_JOBS:
+            grant = cluster.srun(f"--gres={name}{kind}:{count},nic:2", f"--nodelist={node}")
+            assert {(each.name, each.count) for each in grant.gres} == {(name, count), ("nic", 2)}
             assert cluster.inside.path(f"/run/site-prolog-{grant.job}").exists()
         with pytest.raises(NotGranted):
             cluster.srun("--gres=nic:1", "--nodelist=plain", timeout=2)
@@ -284,46 +298,62 @@ SPLIT = (
 )
 
 
+can_split = pytest.mark.parametrize(
+    "slurm_root", [pytest.param(release, marks=pytest.mark.slurm) for release in ("24.11", "26.05")], indirect=True
+)
+
+
 @pytest.fixture
-def split_nodes(slurm_root: SlurmRoot, tmp_path: Path) -> Iterator[Cluster]:
-    if slurm_root.release == "22.05":
-        pytest.skip("a split node needs Slurm 24.11; that 22.05 is refused is tested beside this")
+def split(slurm_root: SlurmRoot, tmp_path: Path) -> Iterator[Cluster]:
     with live(slurm_root, SPLIT, tmp_path) as cluster:
         yield cluster
 
 
-def test_a_split_node_offers_slurm_its_own_cards(split_nodes: Cluster) -> None:
-    seen = split_nodes.show_nodes()
-    assert {fields["State"] for fields in seen.values()} == {"IDLE"}
-    assert {node: fields["Gres"] for node, fields in seen.items()} == {
+@can_split
+def test_a_split_node_offers_slurm_its_own_cards(split: Cluster) -> None:
+    assert states(split) == dict.fromkeys(split.nodes, "IDLE")
+    assert shown(split) == {
         "halves": "gpu:a100-sxm4-80gb:2,hybridgpu_k8s:2",
         "shares": "gpu:a100-sxm4-80gb:3,shard:a100-sxm4-80gb:12,hybridgpu_k8s:1",
         "instances": "gpu:3g.40gb:4,hybridgpu_k8s:2",
         "ours": "gpu:a100-sxm4-80gb:4",
     }
-    assert split_nodes.srun("--gres=gpu:2", "--nodelist=halves").environment["CUDA_VISIBLE_DEVICES"] == "0,1"
-    assert split_nodes.srun("--gres=shard:4", "--nodelist=shares").environment["CUDA_VISIBLE_DEVICES"] in "012"
-    assert split_nodes.srun("--gres=gpu:3g.40gb:4").nodes == "instances"
-    for node, asked in (
-        ("halves", "gpu:3"),
-        ("shares", "gpu:4"),
-        ("shares", "shard:13"),
-        ("instances", "gpu:1g.10gb:1"),
-    ):
-        with pytest.raises(NotGranted):
-            split_nodes.srun(f"--gres={asked}", f"--nodelist={node}", timeout=2)
+    for node, asked, visible in (("halves", "gpu:2", {"0,1"}), ("shares", "shard:4", set("012"))):
+        grant = split.srun(f"--gres={asked}", f"--nodelist={node}")
+        assert grant.environment["CUDA_VISIBLE_DEVICES"] in visible
+    assert split.srun("--gres=gpu:3g.40gb:4").nodes == "instances"
 
 
-def test_cards_of_kubernetes_that_a_job_holds_can_be_asked_by_nobody_else(split_nodes: Cluster) -> None:
-    holder = split_nodes.sbatch("--gres=hybridgpu_k8s:2", "--nodelist=halves", user="root")
-    split_nodes.wait_job(holder, "RUNNING")
+@can_split
+@pytest.mark.parametrize(
+    ("node", "asked"),
+    [("halves", "gpu:3"), ("shares", "gpu:4"), ("shares", "shard:13"), ("instances", "gpu:1g.10gb:1")],
+)
+def test_a_card_of_kubernetes_is_no_gpu_to_slurm(split: Cluster, node: str, asked: str) -> None:
     with pytest.raises(NotGranted):
-        split_nodes.srun("--gres=hybridgpu_k8s:1", "--nodelist=halves", timeout=2)
-    assert split_nodes.srun("--gres=gpu:2", "--nodelist=halves").environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+        split.srun(f"--gres={asked}", f"--nodelist={node}", timeout=2)
 
 
-def test_a_split_node_is_refused_on_22_05(tmp_path: Path) -> None:
-    done = command(inventory("22.05", SPLIT), tmp_path)
+@can_split
+def test_cards_of_kubernetes_that_a_job_holds_can_be_asked_by_nobody_else(split: Cluster) -> None:
+    holder = split.sbatch("--gres=hybridgpu_k8s:2", "--nodelist=halves", user="root")
+    split.wait_job(holder, "RUNNING")
+    with pytest.raises(NotGranted):
+        split.srun("--gres=hybridgpu_k8s:1", "--nodelist=halves", timeout=2)
+    assert split.srun("--gres=gpu:2", "--nodelist=halves").environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+@pytest.mark.parametrize(
+    ("entries", "site", "why"),
+    [
+        pytest.param(SPLIT, None, "24.11", id="split nodes"),
+        pytest.param(WITH_NICS[1:2], SITE, "prolog", id="a prolog elsewhere beside ours: the last line alone counts"),
+    ],
+)
+def test_what_22_05_cannot_do_is_refused(
+    entries: Sequence[Entry], site: Mapping[str, Any] | None, why: str, tmp_path: Path
+) -> None:
+    done = command(inventory("22.05", entries, site), tmp_path)
     assert done.returncode == 1
-    assert "24.11" in done.stderr + done.stdout
-    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").rglob("*.conf"))
+    assert why in done.stderr.lower()
+    assert not (tmp_path / "out").exists()
