@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ClusterShell.NodeSet import NodeSet
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -207,11 +205,15 @@ def _text(value: str | None) -> str | None:
 
 
 def _expand(files: str | None) -> tuple[str, ...]:
-    """A list of files in the order written: a NodeSet sorts, so each part is expanded alone."""
-    if files is None:
-        return ()
-    parts = re.findall(r"(?:[^,\[]|\[[^]]*\])+", files)
-    return tuple(name for part in parts for name in NodeSet(part))
+    """A list of files in the order written; NodeSet would sort it."""
+    names: list[str] = []
+    for part in re.findall(r"(?:[^,\[]|\[[^]]*\])+", files or ""):
+        prefix, _, ranges = part.rstrip("]").partition("[")
+        for one in ranges.split(","):
+            low, _, high = one.partition("-")
+            last = int(high or low) if low else 0
+            names += [f"{prefix}{n}" for n in range(int(low), last + 1)] if low else [prefix]
+    return tuple(names)
 
 
 def _make_devices(root: Path) -> None:

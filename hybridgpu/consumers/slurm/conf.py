@@ -105,7 +105,8 @@ class SlurmFiles:
     settings: every single key of slurm.conf in lower case, with all its occurrences in order.
     records: the lines of slurm.conf that are records of another kind (`partitionname` ...), by that key.
     gres: the lines of gres.conf; None where there is no gres.conf. cgroup likewise.
-    findings: what is wrong for every release; `fatal` says that no daemon starts because of it.
+    findings: what is wrong for every release; `fatal` says that no daemon starts because of it. The same of gres.conf
+        stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it.
     """
 
     slurm_conf: str
@@ -116,6 +117,8 @@ class SlurmFiles:
     cgroup: Mapping[str, Pair] | None = None
     findings: tuple[Finding, ...] = ()
     fatal: bool = False
+    gres_findings: tuple[Finding, ...] = ()
+    gres_fatal: bool = False
 
     def beside(self, name: str) -> str:
         """The path of a file in slurm.conf's folder (`gres.conf`, `cgroup.conf`)."""
@@ -148,9 +151,7 @@ def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") ->
     cluster_name = cluster[-1].value if cluster else ""
     gres = _beside(posixpath.join(folder, "gres.conf"), open_text, cluster_name)
     cgroup = _beside(posixpath.join(folder, "cgroup.conf"), open_text, cluster_name)
-    if gres:
-        found += _include_findings(gres.problems)
-        found += _gres_findings(gres.lines)
+    gres_found = [*_include_findings(gres.problems), *_gres_findings(gres.lines)] if gres else []
     return SlurmFiles(
         slurm_conf=slurm_conf,
         settings=settings,
@@ -160,6 +161,8 @@ def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") ->
         cgroup={p.key.lower(): p for line in cgroup.lines for p in line.pairs} if cgroup else None,
         findings=tuple(found),
         fatal=any(finding.rule in _FATAL for finding in found),
+        gres_findings=tuple(gres_found),
+        gres_fatal=any(finding.rule in _FATAL for finding in gres_found),
     )
 
 

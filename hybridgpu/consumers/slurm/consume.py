@@ -92,12 +92,13 @@ def consume(
     `detected` says what AutoDetect would find on a node; a node that is not in it is taken to have what it configures.
     """
     overall = Verdict(list(files.findings), files.fatal)
+    _read_gres_conf(files, overall)
     for node in files.nodes:
         nodeline.judge(node, release, overall)
     nodeline.judge_doubles(files.nodes, release, overall)
     types = files.setting("GresTypes")
     names = nodegres.contexts(types.value if types else "", types.place if types else None, overall)
-    index = _GresIndex(files.gres or (), release, overall)
+    index = _GresIndex((files.gres or ()) if names else (), release, overall)
     judge = _Judge(files, names, index, release, detected or {})
     results: dict[str, NodeResult] = {}
     for node in files.nodes:
@@ -109,6 +110,17 @@ def consume(
         dead = {id(r): NodeResult(None, r.findings, True) for r in results.values()}
         results = {name: dead[id(result)] for name, result in results.items()}
     return Consumption(release, results, tuple(overall.findings), overall.fatal)
+
+
+def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
+    """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
+    types = files.setting("GresTypes")
+    if types is not None and types.value.strip(","):
+        verdict.findings += files.gres_findings
+        verdict.fatal = verdict.fatal or files.gres_fatal
+    elif files.gres:
+        message = "slurm.conf has no GresTypes: gres.conf is not read"
+        verdict.note(nodegres.NOT_IN_TYPES, files.gres[0].place, message)
 
 
 class _GresIndex:
@@ -275,7 +287,7 @@ def _offer(records: list[Record], names: tuple[str, ...]) -> SlurmOffer:
             files=_known(files),
             shares=counts.get(files, 0),
             cores=record.cores,
-            links=tuple(int(link) for link in record.links.split(",")) if record.links else None,
+            links=tuple(int(link or 0) for link in record.links.split(",")) if record.links else None,
         )
         for record in records
         if record.id == gpu

@@ -130,9 +130,17 @@ def merge(
                     _judge_missing(name, kind, count, missing, (taken, pool), node_place, verdict)
                 merged += taken
                 if missing:
-                    merged.append(Record(name, gres_id(name), kind, missing, (), False, node_place))
+                    _append(merged, Record(name, gres_id(name), kind, missing, (), False, node_place))
         _judge_rest(name, pool, bool(want and want.count), verdict)
     return merged
+
+
+def _append(merged: list[Record], record: Record) -> None:
+    """A record without a file takes the place of a first record that counts nothing (add_gres_to_list)."""
+    if merged and not merged[0].count:
+        merged[0] = record
+    else:
+        merged.append(record)
 
 
 def _judge_count(want: Wanted, pool: list[Record], node_place: Place | None, verdict: Verdict) -> None:

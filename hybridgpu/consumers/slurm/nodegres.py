@@ -168,7 +168,7 @@ def _entry(token: str, place: Place | None, verdict: Verdict) -> tuple[int, list
 
 def _judge_suffix(token: str, found: re.Match[str], factor: int, place: Place | None, verdict: Verdict) -> None:
     """`gpu:1g`: a count of GPUs with a suffix is a type that was misread; mps and shard may well count in thousands."""
-    if token.startswith("gpu:"):
+    if token.startswith("gpu:") and token.count(":") == 1:
         count = int(found[1]) * factor
         verdict.note(TYPE_AS_COUNT, place, f"Gres={token} is read as a count of {count} GPUs without a type")
 

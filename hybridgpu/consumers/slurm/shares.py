@@ -170,7 +170,7 @@ def _split_shares(records: list[Record], verdict: Verdict) -> list[Record]:
         return []
     for record in records:
         if not record.files:
-            shares.append(replace(record))
+            shares.append(replace(record, links=None))
             continue
         each, rest = divmod(record.count, len(record.files))
         if rest:
@@ -178,7 +178,7 @@ def _split_shares(records: list[Record], verdict: Verdict) -> list[Record]:
                 f"{record.name}: Count={record.count} over {len(record.files)} files is {each} each, {rest} are lost"
             )
             verdict.note(SHARES_LOST, record.place, message)
-        shares += [replace(record, count=each, files=(file,)) for file in record.files]
+        shares += [replace(record, count=each, files=(file,), links=None) for file in record.files]
     return shares
 
 
