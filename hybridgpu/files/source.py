@@ -92,7 +92,7 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 def _read(path: str, most: int) -> bytes | Finding:
-    mode = os.stat(path).st_mode  # noqa: PTH116 - a stat, before open(2) could wake a device
+    mode = os.stat(path).st_mode  # before open(2), which could wake a device
     if not stat.S_ISREG(mode):
         return _not_a_file(path, mode)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

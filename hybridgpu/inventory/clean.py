@@ -192,7 +192,7 @@ def _block(node: Mapping, shape: Block, report: Report) -> Node:
         here = not key.words or mode in key.words
         if key.required and here and node.get(key.name) is None:
             allowed = f"; allowed: {described(key.shape)}"
-            report.add(MISSING_KEY, node, f"{key.name} is missing in {shape.what}{allowed}", f"Add {key.name}.")
+            report.add(MISSING_KEY, node, f"{key.name} is missing here ({shape.what}){allowed}", f"Add {key.name}.")
     return Mapping(tuple(entries), node.line, node.column)
 
 
@@ -233,7 +233,7 @@ def _unknown_key(word: Scalar, value: Node, shape: Block, names: tuple[str, ...]
     hint = f"Did you mean {right}?" if right else f"{word.text} belongs in {home}." if home else ""
     if isinstance(value, Scalar) and not value.text:
         hint = _comma(word.text) or hint
-    message = f"the key {shown(word.text)} is unknown in {shape.what}; allowed: {listed(names)}"
+    message = f"the key {shown(word.text)} is unknown here ({shape.what}); allowed: {listed(names)}"
     report.add(UNKNOWN_KEY, word, message, hint)
     return right
 

@@ -67,6 +67,6 @@ def _variant(shape: Block, word: str) -> dict[str, Any]:
         "if": {"properties": {shape.by: {"const": word}}, "required": [shape.by]},
         "then": {
             "properties": {key.name: False for key in shape.keys if not here(key)},
-            "required": [key.name for key in shape.keys if key.required and here(key)],
+            "required": [key.name for key in shape.keys if key.required and key.words and here(key)],
         },
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hybridgpu.consumers.slurm.conf import GRES_KEYS
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.slurmlines import SlurmLine, read
 from hybridgpu.files.yamltree import Scalar
@@ -19,21 +20,6 @@ RAW_LINE = Rule(
     "slurmd would refuse the line, ignore it, or take it for one of hybridgpu's.",
     "Write `Name=NAME ...` or `NodeName=HOSTS Name=NAME ...`, with a NAME from slurm.site.gresTypes.",
     "S:src/interfaces/gres.c _gres_options, _parse_gres_conf_locked",
-)
-
-_KEYS = (
-    "AutoDetect",
-    "Count",
-    "CPUs",
-    "Cores",
-    "File",
-    "Files",
-    "Flags",
-    "Link",
-    "Links",
-    "MultipleFiles",
-    "Name",
-    "Type",
 )
 
 
@@ -55,9 +41,9 @@ def _wrong(text: str, gres_types: tuple[str, ...], hosts: Collection[str]) -> tu
     if pairs[0].key.lower() not in ("name", "nodename"):
         return f"a line cannot begin with {pairs[0].key} here; allowed: Name, NodeName", ""
     for pair in pairs:
-        if pair.key.lower() not in {key.lower() for key in (*_KEYS, "NodeName")}:
-            right = nearest_short(pair.key, _KEYS)
-            allowed = listed(_KEYS)
+        if pair.key.lower() not in {key.lower() for key in GRES_KEYS}:
+            right = nearest_short(pair.key, GRES_KEYS)
+            allowed = listed(GRES_KEYS)
             return f"gres.conf has no key {pair.key}; allowed: {allowed}", f"Did you mean {right}?" if right else ""
     if parsed.lines[0].get("autodetect"):
         return "AutoDetect is set by slurm.autoDetect", "Leave AutoDetect out."
