@@ -32,7 +32,9 @@ test: prepare .venv/.tests ## lint, then every test once, with fixed seeds; as r
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 test-fast: .venv/.tests ## the tests that need neither root nor Slurm, with coverage
-	$(BIN)/python -m coverage run -m pytest -m "not slurm"
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -m "not slurm" --numprocesses=auto --dist=worksteal
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
 
 soak: prepare .venv/.tests roots ## the large counts, to the end; writes docs/measured.md
@@ -59,7 +61,7 @@ roots: .venv/.tests ## build the roots with Slurm that are missing
 	@$(BIN)/python -m testbed.slurm
 
 clean: ## remove what was made in the checkout; the roots stay
-	rm -rf .venv build dist out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv build dist out .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.runs: pyproject.toml

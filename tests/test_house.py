@@ -13,7 +13,8 @@ import pytest
 from jinja2 import nodes
 
 HOUSE = Path(__file__).parent.parent
-SKIPPED = {".git", ".venv", "__pycache__", "build", "dist", "out", ".hypothesis", "node_modules"}
+MADE = {"__pycache__", "build", "dist", "out"}
+HIDDEN_OURS = {".ci", ".gitignore"}
 CODE_ROOMS = ("hybridgpu", "testbed", "bench")
 
 LONGEST_MODULE = 400
@@ -48,8 +49,9 @@ def files(*suffixes: str) -> Iterator[Path]:
     """The files of the checkout that are ours to answer for, made ones left out; with one of `suffixes`, or all."""
     for path in sorted(HOUSE.rglob("*")):
         parts = path.relative_to(HOUSE).parts
-        skipped = any(part in SKIPPED or part.endswith((".egg-info", "_cache")) for part in parts)
-        if path.is_file() and not skipped and (not suffixes or path.suffix in suffixes):
+        made = any(part in MADE or part.endswith(".egg-info") for part in parts)
+        hidden = any(part.startswith(".") and part not in HIDDEN_OURS for part in parts)
+        if path.is_file() and not made and not hidden and (not suffixes or path.suffix in suffixes):
             yield path
 
 
