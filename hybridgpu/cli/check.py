@@ -9,18 +9,23 @@ from hybridgpu.check.site import check
 from hybridgpu.cli import FAILED, say
 from hybridgpu.cli.options import DEFAULT_INVENTORY, output_option
 from hybridgpu.model.finding import Severity
+from hybridgpu.model.spelling import nearest
 
 
 @click.command()
 @click.argument("paths", nargs=-1, envvar="HYBRIDGPU_INVENTORY", type=click.Path(), metavar="[PATH]...")
+@click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
 @output_option("text", "json", "sarif", "github")
-def command(paths: tuple[str, ...], strict: bool, output: str) -> int:
+def command(paths: tuple[str, ...], explain: str | None, strict: bool, output: str) -> int:
     """Find every mistake in inventories and facts.
 
     PATH is a file or a folder; files are told apart by content, and together they are one site. Without any:
     HYBRIDGPU_INVENTORY, else /etc/hybridgpu/inventory.yaml.
     """
+    if explain:
+        click.echo(_explained(explain), nl=False)
+        return 0
     checked = check(paths or (DEFAULT_INVENTORY,))
     findings = checked.findings
     if output == "json":
@@ -34,3 +39,14 @@ def command(paths: tuple[str, ...], strict: bool, output: str) -> int:
         say(f"{formats.summary(findings)} in {len(checked.files)} file{'s' if len(checked.files) != 1 else ''}")
     worst = {finding.severity for finding in findings}
     return FAILED if Severity.ERROR in worst or (strict and Severity.WARNING in worst) else 0
+
+
+def _explained(name: str) -> str:
+    from hybridgpu.check.rules import RULES
+    from hybridgpu.check.rules import explain as told
+
+    rules = {rule.id: rule for rule in RULES}
+    if name in rules:
+        return told(rules[name])
+    near = nearest(name, rules)
+    raise click.UsageError(f"no rule {name!r}." + (f" Did you mean {near!r}?" if near else " See docs/rules.md."))

@@ -8,28 +8,12 @@ from typing import Any
 
 import click
 
+from hybridgpu.check.migmodel import model_with_mig
 from hybridgpu.cli import say
-from hybridgpu.errors import Refused
-from hybridgpu.model.catalogue import NotFound, find, models, unconfirmed
-from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.catalogue import models, unconfirmed
 from hybridgpu.model.geometry import Layout, layouts, leftover
 from hybridgpu.model.gpu import GpuModel, Profile
 from hybridgpu.model.naming import kubernetes_resource, slurm_type
-
-MODEL_UNCLEAR = Rule(
-    "mig-model-unclear",
-    Severity.ERROR,
-    "The word names no GPU model of the catalogue, or several; nothing is shown.",
-    "Write the model as the driver names it, or its PCI id.",
-    "hybridgpu's catalogue of GPU models",
-)
-MODEL_WITHOUT_MIG = Rule(
-    "mig-model-without-mig",
-    Severity.ERROR,
-    "The catalogue knows no MIG profiles of this GPU model; there is nothing to show.",
-    "Use another way to share the card: time-slicing or mps.",
-    "NVIDIA MIG user guide, supported GPUs",
-)
 
 _output = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
@@ -55,7 +39,7 @@ def profiles(model: str | None, output: str, everything: bool) -> None:
         as_json = output == "json"
         click.echo(_json({"models": [_model_record(m) for m in listed]}) if as_json else _models_text(listed), nl=False)
         return
-    gpu = _with_mig(model)
+    gpu = model_with_mig(model)
     if output == "json":
         record = {**_model_record(gpu), "profiles": [_profile_record(gpu, p) for p in gpu.profiles]}
         click.echo(_json(record), nl=False)
@@ -70,24 +54,13 @@ def profiles(model: str | None, output: str, everything: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Include profiles with +me, -me, +gfx and +me.all.")
 def layouts_(model: str, output: str, everything: bool) -> None:
     """Print every layout of MODEL to which nothing can be added, with its places and what it leaves unused."""
-    gpu = _with_mig(model)
+    gpu = model_with_mig(model)
     found = layouts(gpu, attributes=everything)
     if output == "json":
         click.echo(_json({"model": gpu.name, "layouts": [_layout_record(gpu, one) for one in found]}), nl=False)
     else:
         click.echo(_layouts_text(gpu, found), nl=False)
     _tell_notes(gpu, [profile.name for profile in gpu.profiles] if everything else [])
-
-
-def _with_mig(word: str) -> GpuModel:
-    """The model meant, which has MIG. Raises Refused."""
-    found = find(word)
-    if isinstance(found, NotFound):
-        raise Refused([Finding(MODEL_UNCLEAR, None, str(found), found.hint)])
-    if not found.has_mig:
-        message = f"{found.name} has no MIG profiles" + (f": {found.notes}" if found.notes else "")
-        raise Refused([Finding(MODEL_WITHOUT_MIG, None, message, MODEL_WITHOUT_MIG.fix)])
-    return found
 
 
 def _tell_notes(model: GpuModel, together: Sequence[str]) -> None:

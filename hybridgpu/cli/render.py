@@ -17,21 +17,14 @@ from hybridgpu.files import diff, tree
 from hybridgpu.files.tree import Content, TreePlan
 from hybridgpu.inventory.load import load_site
 from hybridgpu.inventory.shelf import facts_in
-from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.finding import Finding
 from hybridgpu.model.site import Retained, Site
+from hybridgpu.render.obstacles import in_the_way
 from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import FOLDERS, SYNCED, render_tree, retained_from
 
 CHANGES = 2
 """Exit code under --detailed-exitcode: done, and there are changes."""
-
-NOT_OURS = Rule(
-    "render-file-in-the-way",
-    Severity.ERROR,
-    "A file that hybridgpu did not write, or that was edited since, is not replaced.",
-    "Move what is yours into the inventory (slurm.site), or let --overwrite move the file to NAME.orig.",
-    "hybridgpu",
-)
 
 
 @click.command()
@@ -69,7 +62,7 @@ def command(
     wanted = {path: content for path, content in files.items() if path.split("/", 1)[0] in folders}
     plan = tree.compare(target, wanted, folders)
     if plan.obstacles and not (show or (overwrite and all(o.movable for o in plan.obstacles))):
-        raise Refused([*findings, *_in_the_way(target, plan)])
+        raise Refused([*findings, *in_the_way(target, plan)])
     if findings:
         say(text(findings).rstrip("\n"))
     if not show:
@@ -91,13 +84,6 @@ def _proven(site: Site, findings: Collection[Finding]) -> tuple[dict[str, Conten
     if any(finding.is_error for finding in told):
         raise Refused(told)
     return files, told
-
-
-def _in_the_way(target: Path, plan: TreePlan) -> list[Finding]:
-    return [
-        Finding(NOT_OURS, Place(str(target / obstacle.path), 1), f"{obstacle.path}: {obstacle.why}", NOT_OURS.fix)
-        for obstacle in plan.obstacles
-    ]
 
 
 def _report(

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from hybridgpu.consumers import slurm
 from hybridgpu.consumers.slurm import Consumption, DetectedGpu
+from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.files.tree import Content
 from hybridgpu.model.catalogue import find
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -28,6 +29,14 @@ OFFER_DIFFERS = Rule(
     "Slurm would make something else of the rendered files than the inventory asks for.",
     "See the findings beside this one; without any it is a bug of hybridgpu, please report it.",
     "hybridgpu",
+)
+
+ONE_LINE_HOLDS = Rule(
+    "render-key-twice",
+    Severity.ERROR,
+    "This release of Slurm takes one line of the key: what the site has would be lost, or our hook.",
+    "Keep the site's scripts in the folder of ours, and name it by a glob: prolog: [/etc/slurm/prolog.d/*].",
+    "facts: measured on 22.05; several lines are taken since 24.05 (slurm.conf.5 Prolog)",
 )
 
 _SITE_CONF = """\
@@ -96,6 +105,10 @@ def _site_conf(cluster: SlurmCluster) -> dict[str, str]:
 def _of_release(consumed: Consumption, nodes: list[NodeConfig]) -> Iterator[Finding]:
     """The findings that concern nodes of this release, and the cluster's."""
     yield from consumed.cluster
+    for finding in consumed.cluster:
+        if finding.rule is DOUBLED_KEY:
+            message = f"Slurm {consumed.release}: {finding.message}"
+            yield Finding(ONE_LINE_HOLDS, finding.place, message, ONE_LINE_HOLDS.fix)
     results = {id(r): r for config in nodes if (r := consumed.nodes.get(config.name))}
     for result in results.values():
         yield from result.findings

@@ -12,20 +12,18 @@ from hybridgpu.model.finding import Severity
 from hybridgpu.model.site import NodeBody
 from tests.sites import inventory, loaded, site
 
-SEVEN = [{"profile": "1g.10gb", "start": n, "gi": 7 + n} for n in range(7)]
 
-
-def facts(node: str, count: int = 8, model: str = "A100-SXM4-80GB", **changes: Any) -> dict[str, Any]:
+def facts(node: str, **changes: str) -> dict[str, Any]:
     """Facts of one node whose minors run against the PCI order."""
     gpus = []
-    for index in range(count):
-        minor = count - 1 - index
+    for index in range(8):
+        minor = 7 - index
         gpu = {
             "index": index,
             "minor": minor,
             "uuid": f"GPU-00000000-0000-0000-0000-{index:012x}",
             "pci_bus_id": f"0000:{index + 7:02x}:00.0",
-            "model": model,
+            "model": "A100-SXM4-80GB",
             "memory_bytes": 85899345920,
             "mig_enabled": False,
             "compute_mode": "default",
@@ -44,15 +42,15 @@ def cut(record: dict[str, Any], offset: int = 1000) -> dict[str, Any]:
         gpu["mig_enabled"] = True
         gpu["instances"] = [
             {
-                "uuid": f"MIG-00000000-0000-0000-{gpu['index']:04x}-{i['start']:012x}",
-                "profile": i["profile"],
-                "placement": {"start": i["start"], "size": 1},
-                "gi": i["gi"],
+                "uuid": f"MIG-00000000-0000-0000-{gpu['index']:04x}-{start:012x}",
+                "profile": "1g.10gb",
+                "placement": {"start": start, "size": 1},
+                "gi": 7 + start,
                 "ci": 0,
-                "gi_minor": offset + 20 * gpu["minor"] + 2 * i["start"],
-                "ci_minor": offset + 20 * gpu["minor"] + 2 * i["start"] + 1,
+                "gi_minor": offset + 20 * gpu["minor"] + 2 * start,
+                "ci_minor": offset + 20 * gpu["minor"] + 2 * start + 1,
             }
-            for i in SEVEN
+            for start in range(7)
         ]
     return record
 

@@ -1,8 +1,8 @@
 """What each GPU model and layout must look like to Slurm: written down by hand, importing nothing of hybridgpu.
 
 Types: the driver's names in lower case. Placements: NVIDIA MIG user guide; largest profile first, each at the lowest
-free start that still lets the rest fit. GI ids follow the place: whole 0; halves 1, 2; quarters 3 to 6; eighths 7 to 13 (the
-guide's listings). Capability numbers: 3 + 135*minor + 9*gi for the instance, one more for its compute instance.
+free start that still lets the rest fit. GI ids follow the place: whole 0; halves 1, 2; quarters 3 to 6; eighths 7 to
+13 (the guide's listings). Capability numbers: 3 + 135*minor + 9*gi for the instance, one more for its compute instance.
 """
 
 from __future__ import annotations
