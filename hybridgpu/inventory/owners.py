@@ -132,7 +132,7 @@ def judge_split(entry: Mapping, mode: str, release: Release, cluster: Cluster, r
 
 
 def _has_block(word: Scalar, scheduler: Scheduler, cluster: Cluster, report: Report) -> bool:
-    if scheduler in cluster.present:
+    if scheduler in cluster.present or not cluster.present:  # without any block that alone is reported
         return True
     report.add(NO_BLOCK, word, f"{scheduler} is named, and the inventory has no `{scheduler}:` block")
     return False
@@ -141,6 +141,6 @@ def _has_block(word: Scalar, scheduler: Scheduler, cluster: Cluster, report: Rep
 def _may_own(
     word: Scalar, scheduler: Scheduler, schedulers: tuple[Scheduler, ...], cluster: Cluster, report: Report
 ) -> None:
-    if _has_block(word, scheduler, cluster, report) and scheduler not in schedulers:
-        known = listed(schedulers) or "none"
+    if _has_block(word, scheduler, cluster, report) and schedulers and scheduler not in schedulers:
+        known = listed(schedulers)
         report.add(NOT_KNOWN_TO_NODE, word, f"{scheduler} is the owner and not among the node's schedulers ({known})")

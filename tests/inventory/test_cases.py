@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from hybridgpu.files import yamlerror, yamltree
 from hybridgpu.inventory.read import read_inventory
-from hybridgpu.model.finding import Finding
+from hybridgpu.model.finding import Finding, Rule
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "cases").glob("inventory-*"))
 SEVERAL = {"inventory-yaml-alias"}
 """Cases whose one mistake stands in two places."""
+
+
+FIRED_ELSEWHERE = {
+    "inventory-too-many-mistakes": "test_read.test_thousands_of_mistakes_end_the_reading",
+    "inventory-unconfirmed-catalogue": "test_read.test_unconfirmed_data_in_use_is_told_once",
+    "yaml-too-many-mistakes": "test_yamltree.test_a_hostile_file_is_refused_within_a_second",
+}
 
 
 def found(case: Path) -> tuple[Finding, ...]:
@@ -51,3 +60,15 @@ def test_a_case_is_found_as_it_says_and_only_once(case: Path) -> None:
         assert any(meets(finding, expect) for finding in findings), [f"{f.place} {f.message}" for f in findings]
         assert len(findings) == (2 if case.name in SEVERAL else 1), [f"{f.place} {f.message}" for f in findings]
         assert (read_inventory(str(case / "inventory.yaml")).inventory is None) == (expect["expect"] == "error")
+
+
+def rules() -> set[str]:
+    """Every rule of the modules that read an inventory."""
+    names = "classes clean kubernetesblock layout nodeentry nodekeys owners read report sharing sitegres slurmblock together"
+    modules = [import_module(f"hybridgpu.inventory.{name}") for name in names.split()] + [yamltree, yamlerror]
+    return {value.id for module in modules for value in vars(module).values() if isinstance(value, Rule)}
+
+
+def test_every_rule_fires_in_some_case() -> None:
+    fired = {finding.rule.id for case in CASES for finding in found(case)}
+    assert rules() - fired == set(FIRED_ELSEWHERE)

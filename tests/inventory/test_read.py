@@ -146,6 +146,17 @@ def test_a_collision_of_types_points_at_the_second_and_the_first() -> None:
     assert [related.place.line for related in finding.related] == [7]
 
 
+def test_unconfirmed_data_in_use_is_told_once() -> None:
+    entry = "- {{hosts: n{0}, class: dgx, owner: slurm, sharing: {{mode: mig, layout: {{all: {{1g.23gb: {0}}}}}}}}}\n"
+    text = HEAD.replace("A100-SXM4-80GB", "B200")
+    reading = read(text + entry.format(1) + entry.format(2))
+    assert [(f.severity, f.rule.id) for f in reading.findings] == [("info", "inventory-unconfirmed-catalogue")]
+    assert "B200" in reading.findings[0].message
+    assert reading.inventory
+    whole = read(text + "- {hosts: n1, class: dgx, owner: slurm, sharing: {mode: exclusive}}\n")
+    assert whole.findings == ()
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "5", "[]", "a: b", "\n\n", "kind: Inventory"])
 def test_what_is_no_inventory_is_refused_in_words(text: str) -> None:
     reading = read(text)
