@@ -73,19 +73,23 @@ def _with_facts(folder: Path, counts: tuple[int, ...]) -> None:
     print("\nwith facts of every node, no two alike")
     for number in range(counts[-1]):
         _write_facts(folder / "facts", number + 1)
-    walls = []
+    each = []
     for count in counts:
-        inventory, facts = folder / f"{count}.yaml", folder / f"facts-{count}"
+        inventory, facts, out = folder / f"{count}.yaml", folder / f"facts-{count}", folder / f"out-{count}"
         inventory.write_text(INVENTORY.format(count=count))
         facts.mkdir()
         for path in sorted((folder / "facts").iterdir())[:count]:
             (facts / path.name).hardlink_to(path)
-        command = (*HYBRIDGPU, "render", str(inventory), "--facts", str(facts), "--to", str(folder / f"out-{count}"))
-        result = run(command)
-        shutil.rmtree(folder / f"out-{count}")
-        walls.append(result.wall / count * 1000)
-        print(f"{count:6} nodes  wall {result.wall:7.2f} s  {walls[-1]:.3f} ms a node  peak {result.peak:5.0f} MiB")
-    print(f"slope: a node costs {walls[-1] / walls[0]:.2f} times as much at {counts[-1]} as at {counts[0]}")
+        ours = run((*HYBRIDGPU, "render", str(inventory), "--facts", str(facts), "--to", str(out)))
+        bare = run((sys.executable, "-m", "bench.bare", str(out), str(folder / "bare"), str(facts)))
+        shutil.rmtree(out)
+        shutil.rmtree(folder / "bare")
+        each.append(ours.wall / count * 1000)
+        print(
+            f"{count:6} nodes  wall {ours.wall:6.2f} s  {each[-1]:.2f} ms a node  peak {ours.peak:4.0f} MiB"
+            f"  bare template with the same facts {bare.wall:6.2f} s  ratio {ours.wall / bare.wall:.2f}"
+        )
+    print(f"slope: a node costs {each[-1] / each[0]:.2f} times as much at {counts[-1]} as at {counts[0]}")
 
 
 def _write_facts(folder: Path, number: int) -> None:

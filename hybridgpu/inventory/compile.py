@@ -211,5 +211,6 @@ def _in_slurm_order(devices: Iterator[Device], owners: tuple[Scheduler, ...], au
     return tuple(ordered)
 
 
-def _file_order(device: Device) -> tuple[int, ...]:
-    return tuple(int("".join(filter(str.isdigit, file.rsplit("/", 1)[1]))) for file in device.files)
+def _file_order(device: Device) -> list[int]:
+    """The numbers in the device files: Slurm sorts GPUs by file name, numbers by value."""
+    return [int(file.rpartition("nvidia")[2].removeprefix("-cap")) for file in device.files]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Sockets:
         return cls(sockets, cores) if sockets > 0 and cores > 0 else None
 
 
+@lru_cache(maxsize=256)
 def socket_range(cores: str, sockets: Sockets) -> str | None:
     """`cores` as one range, where it is exactly one socket or all of them; else None, and Cores= is best left out.
 
