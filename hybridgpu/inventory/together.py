@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from hybridgpu.files.yamltree import Scalar
 from hybridgpu.inventory.entries import NodeGroup
@@ -91,17 +92,19 @@ def _judge_kubernetes_names(entry: ReadEntry, seen: dict[str, tuple[str, Scalar]
 
 
 def judge_types(groups: Iterable[NodeGroup], report: Report) -> None:
-    """Reports Slurm types of the cluster that are different names with one id."""
-    first: dict[int, tuple[str, Place]] = {}
+    """Reports Slurm types with one id that are two names, or one name of a whole GPU and of a profile."""
+    first: dict[int, _Type] = {}
     told: set[frozenset[str]] = set()
-    for name, place in _types(groups):
-        other, where = first.setdefault(gres_id(name), (name, place))
-        pair = frozenset((name, other))
-        if other != name and pair not in told:
+    for one in _types(groups):
+        other = first.setdefault(gres_id(one.name), one)
+        pair = frozenset((one.name, other.name))
+        if (other.name, other.whole) != (one.name, one.whole) and pair not in told:
             told.add(pair)
-            message = f"to Slurm the types {name} and {other} are one and the same"
-            related = (Related(where, other),)
-            report.findings.append(Finding(TYPE_COLLISION, place, message, TYPE_COLLISION.fix, related))
+            message = f"to Slurm the types {one.name} and {other.name} are one and the same"
+            if one.name == other.name:
+                message = f"the type {one.name} would stand for a whole GPU and for a MIG profile"
+            related = (Related(other.place, other.name),)
+            report.findings.append(Finding(TYPE_COLLISION, one.place, message, TYPE_COLLISION.fix, related))
 
 
 def judge_catalogue(groups: Iterable[NodeGroup], report: Report) -> None:
@@ -123,8 +126,17 @@ def judge_catalogue(groups: Iterable[NodeGroup], report: Report) -> None:
         report.findings.append(Finding(UNCONFIRMED, place, sentence, UNCONFIRMED.fix))
 
 
-def _types(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Place]]:
-    """Every type that Slurm is told, with the place that brings it; equal entries once."""
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type that Slurm is told, of a whole GPU or of a MIG profile, with the place that brings it."""
+
+    name: str
+    whole: bool
+    place: Place
+
+
+def _types(groups: Iterable[NodeGroup]) -> Iterator[_Type]:
+    """Every type that Slurm is told; equal entries once."""
     seen: set[tuple[str, str | None, str]] = set()
     for group in groups:
         if Scheduler.SLURM not in group.schedulers:
@@ -136,7 +148,7 @@ def _types(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Place]]:
                 if key not in seen:
                     seen.add(key)
                     place = of_class.place if profile is None else group.place
-                    yield slurm_type(model, profile, of_class.type), place
+                    yield _Type(slurm_type(model, profile, of_class.type), profile is None, place)
 
 
 def _cut(groups: Iterable[NodeGroup]) -> Iterator[tuple[GpuModel, tuple[str, ...], Place]]:

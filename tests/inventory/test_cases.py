@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,21 @@ import pytest
 import yaml
 
 from hybridgpu.files import yamlerror, yamltree
+from hybridgpu.inventory import (
+    classes,
+    clean,
+    kubernetesblock,
+    layout,
+    nodeentry,
+    nodekeys,
+    owners,
+    read,
+    report,
+    sharing,
+    sitegres,
+    slurmblock,
+    together,
+)
 from hybridgpu.inventory.read import read_inventory
 from hybridgpu.model.finding import Finding, Rule
 
@@ -18,6 +32,10 @@ SEVERAL = {"inventory-yaml-alias"}
 """Cases whose one mistake stands in two places."""
 
 
+MODULES = (
+    *(classes, clean, kubernetesblock, layout, nodeentry, nodekeys, owners, read, report, sharing, sitegres),
+    *(slurmblock, together, yamltree, yamlerror),
+)
 FIRED_ELSEWHERE = {
     "inventory-too-many-mistakes": "test_read.test_thousands_of_mistakes_end_the_reading",
     "inventory-unconfirmed-catalogue": "test_read.test_unconfirmed_data_in_use_is_told_once",
@@ -64,9 +82,7 @@ def test_a_case_is_found_as_it_says_and_only_once(case: Path) -> None:
 
 def rules() -> set[str]:
     """Every rule of the modules that read an inventory."""
-    names = "classes clean kubernetesblock layout nodeentry nodekeys owners read report sharing sitegres slurmblock together"
-    modules = [import_module(f"hybridgpu.inventory.{name}") for name in names.split()] + [yamltree, yamlerror]
-    return {value.id for module in modules for value in vars(module).values() if isinstance(value, Rule)}
+    return {value.id for module in MODULES for value in vars(module).values() if isinstance(value, Rule)}
 
 
 def test_every_rule_fires_in_some_case() -> None:
