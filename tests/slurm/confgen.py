@@ -183,8 +183,10 @@ class Generator:
         if choice < 0.1:
             return self._damage_types(types)
         if choice < 0.4:
-            line = rng.choice(slurm)
-            self._damage_gres(line)
+            self._damage_gres(rng.choice(slurm))
+            return types
+        if choice < 0.45:
+            self._damage_node(slurm)
             return types
         if not gres:
             return types
@@ -209,6 +211,40 @@ class Generator:
         else:
             rng.shuffle(changed)
         return changed
+
+    def _damage_node(self, slurm: list[Line]) -> None:
+        """What is wrong with a NodeName line beside its Gres."""
+        rng = self.rng
+        line = rng.choice(slurm)
+        pairs = (
+            *(
+                ("Foo", "1"),
+                ("CPUs", "abc"),
+                ("CPUs", "7"),
+                ("CPUs", "0x8"),
+                ("Sockets", "1"),
+                ("Boards", "2"),
+                ("", "x"),
+            ),
+            *(
+                ("State", "UNKNOWN"),
+                ("State", "bogus"),
+                ("NodeAddr", "a1"),
+                ("NodeAddr", "a[1-2]"),
+                ("Port", "17001-17002"),
+            ),
+            *(("RealMemory", "10k"), ("Weight", "-1"), ("Features", "a,b"), ("TRESWeights", "CPU=1.0,GRES/gpu=2.0")),
+            *(("Topology", "x"), ("RestrictedCoresPerGPU", "1"), ("Parameters", "x"), ("NodeHostname", "h[1-4]")),
+        )
+        action = rng.random()
+        if action < 0.6:
+            line.append(rng.choice(pairs))
+        elif action < 0.75:
+            slurm.append(list(line))
+        elif action < 0.9:
+            line[0] = ("NodeName", rng.choice(("n[1-4]", "n[1-2],n2", "n[2-1]", "n1x", "n[1-4]x", "ALL", "gpu[08-10]")))
+        else:
+            slurm.insert(0, [("NodeName", "DEFAULT"), rng.choice(pairs), ("Gres", "gpu:1")])
 
     def _damage_gres(self, line: Line) -> None:
         rng = self.rng

@@ -13,7 +13,7 @@ from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
-from hybridgpu.model.finding import Place, Rule, Severity
+from hybridgpu.model.finding import Place, Related, Rule, Severity
 
 NEEDS_CONS_TRES = Rule(
     "slurm-shares-need-cons-tres",
@@ -108,9 +108,10 @@ def _judge_doubled(files: SlurmFiles, release: Release, verdict: Verdict) -> Non
     for key, pairs in files.settings.items():
         if len(pairs) < 2 or (key in _ADDS_UP and release.prolog_lines_add_up):
             continue
-        if len({pair.value for pair in pairs}) > 1:
-            last = pairs[-1]
-            verdict.note(DOUBLED_KEY, last.place, f"{last.key} is there twice; {last.key}={last.value} holds")
+        last = pairs[-1]
+        related = [Related(pair.place, f"{pair.key}={pair.value} stands here") for pair in pairs[:-1]]
+        message = f"{last.key} is there twice; {last.key}={last.value} holds"
+        verdict.note(DOUBLED_KEY, last.place, message, related=related)
 
 
 def _judge_controller(files: SlurmFiles, names: tuple[str, ...], release: Release, verdict: Verdict) -> None:

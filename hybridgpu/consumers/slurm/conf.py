@@ -103,7 +103,8 @@ class SlurmFiles:
     """A site's Slurm configuration, parsed.
 
     settings: every single key of slurm.conf in lower case, with all its occurrences in order.
-    records: the lines of slurm.conf that are records of another kind (`partitionname` ...), by that key.
+    records: the lines of slurm.conf that are records of another kind (`partitionname` ...), by that key; under
+        `nodename` those of NodeName=DEFAULT.
     gres: the lines of gres.conf; None where there is no gres.conf. cgroup likewise.
     findings: what is wrong for every release; `fatal` says that no daemon starts because of it. The same of gres.conf
         stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it.
@@ -217,6 +218,7 @@ def _read_slurm_conf(
             found.append(unreadable(line.rest, line.rest_place))
         if key == "nodename" and first.value.lower() == "default":
             defaults = _merge_defaults(defaults, line, found)
+            records[key] = (*records.get(key, ()), line)
         elif key == "nodename":
             own = {p.key.lower(): p for p in line.pairs[1:]}
             nodes.append(NodeRecord(first.value, first.place, line, {**_inherited(defaults, own), **own}))

@@ -6,7 +6,7 @@ so that ten thousand equal nodes cost little more than one. Nothing is read or w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import (
@@ -20,7 +20,7 @@ from hybridgpu.consumers.slurm import (
     registration,
     shares,
 )
-from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles
+from hybridgpu.consumers.slurm.conf import INCLUDE_NOT_GIVEN, NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
@@ -93,16 +93,21 @@ def consume(
     """
     overall = Verdict(list(files.findings), files.fatal)
     _read_gres_conf(files, overall)
+    for line in files.records.get("nodename", ()):
+        nodeline.judge_keys(line, release, overall)
     for node in files.nodes:
         nodeline.judge(node, release, overall)
     nodeline.judge_doubles(files.nodes, release, overall)
     types = files.setting("GresTypes")
     names = nodegres.contexts(types.value if types else "", types.place if types else None, overall)
-    index = _GresIndex((files.gres or ()) if names else (), release, overall)
+    members = [nodeline.node_names(node, release) for node in files.nodes]
+    complete = not any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.findings)
+    known = {name for mine in members for name in mine} if complete else None
+    index = _GresIndex((files.gres or ()) if names else (), known, release, overall)
     judge = _Judge(files, names, index, release, detected or {})
     results: dict[str, NodeResult] = {}
-    for node in files.nodes:
-        for name in nodeline.node_names(node, release):
+    for node, mine in zip(files.nodes, members, strict=True):
+        for name in mine:
             results[name] = judge.result(node, name)
     collisions.judge(judge.seen, files.gres or (), overall)
     cluster.judge(files, names, judge.seen, release, overall)
@@ -126,7 +131,9 @@ def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
 class _GresIndex:
     """The lines of gres.conf by node: grouped by the text of their NodeName, so that each text is expanded once."""
 
-    def __init__(self, lines: Sequence[SlurmLine], release: Release, verdict: Verdict) -> None:
+    def __init__(self, lines: Sequence[SlurmLine], known: Set[str] | None, release: Release, verdict: Verdict) -> None:
+        """`known` are the nodes of slurm.conf; None where not all of them can be known."""
+        self.known = known
         self.everywhere: list[tuple[int, SlurmLine]] = []
         self.groups: list[list[tuple[int, SlurmLine]]] = []
         self.of_node: dict[str, list[int]] = {}
@@ -151,8 +158,11 @@ class _GresIndex:
         try:
             nodes = expand(text, release.hostlist_suffix)
         except BadHostlist as bad:
-            verdict.note(nodeline.BAD_HOSTLIST, line.pairs[0].place, f"NodeName={text}: {bad}")
+            verdict.note(gresconf.NODES_UNREADABLE, line.pairs[0].place, f"NodeName={text}: {bad}")
             return
+        if self.known is not None and nodes and self.known.isdisjoint(nodes):
+            message = f"NodeName={text}: slurm.conf has no node of this name"
+            verdict.note(gresconf.NODES_UNKNOWN, line.pairs[0].place, message)
         group = len(self.groups) - 1
         for node in dict.fromkeys(nodes):
             self.of_node.setdefault(node, []).append(group)

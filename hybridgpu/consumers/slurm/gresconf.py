@@ -28,6 +28,20 @@ RECORD_WITHOUT_NAME = Rule(
     "Add Name=gpu (or mps, shard ...).",
     "S:src/interfaces/gres.c _parse_gres_config",
 )
+NODES_UNREADABLE = Rule(
+    "slurm-gres-nodes-unreadable",
+    Severity.ERROR,
+    "The host list of the record cannot be read: slurmd takes it for another node's, without a message.",
+    "Write it as name[1-3,7], brackets closed and ranges rising.",
+    "S:src/interfaces/gres.c _parse_gres_config_node; slurmd -G on 22.05, 24.11, 26.05",
+)
+NODES_UNKNOWN = Rule(
+    "slurm-gres-nodes-unknown",
+    Severity.WARNING,
+    "No node of slurm.conf is named by the record: it has no effect.",
+    "Use the names that slurm.conf has.",
+    "S:src/interfaces/gres.c _parse_gres_config_node",
+)
 INLINE_AUTODETECT = Rule(
     "slurm-inline-autodetect",
     Severity.WARNING,
@@ -114,7 +128,16 @@ NAME_CASE = Rule(
 )
 
 RULES = (
-    *(RECORD_WITHOUT_NAME, INLINE_AUTODETECT, FILE_AND_MULTIPLE, ONE_MULTIPLE_FILE, BAD_FILE_LIST, BAD_COUNT),
+    *(
+        RECORD_WITHOUT_NAME,
+        NODES_UNREADABLE,
+        NODES_UNKNOWN,
+        INLINE_AUTODETECT,
+        FILE_AND_MULTIPLE,
+        ONE_MULTIPLE_FILE,
+        BAD_FILE_LIST,
+        BAD_COUNT,
+    ),
     *(COUNT_NOT_FILES, FLAGS_DIFFER, NO_ENV_AND_ENV, FLAG_UNKNOWN, LINKS_INVALID, CORES_INVALID, NAME_CASE),
 )
 

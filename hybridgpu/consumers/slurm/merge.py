@@ -55,9 +55,16 @@ NOT_CONFIGURED = Rule(
 FEWER_THAN_CONFIGURED = Rule(
     "slurm-fewer-than-configured",
     Severity.ERROR,
-    "gres.conf has fewer than Gres= of slurm.conf.",
+    "gres.conf has fewer devices than Gres= of slurm.conf: the rest has no device, or the node turns INVALID.",
     "Let Gres= in slurm.conf and the records in gres.conf name the same number.",
     "S:src/interfaces/gres.c _merge_gres2",
+)
+COUNTS_DIFFER = Rule(
+    "slurm-counts-differ",
+    Severity.WARNING,
+    "gres.conf counts less of a GRES without device files than Gres= of slurm.conf: slurm.conf's count holds.",
+    "Let both say the same, or leave the record out of gres.conf.",
+    "S:src/interfaces/gres.c _merge_gres2; slurmd -G on 22.05, 24.11, 26.05",
 )
 GPU_WITHOUT_FILE = Rule(
     "slurm-gpu-without-file",
@@ -83,7 +90,7 @@ TYPE_DROPPED = Rule(
 
 RULES = (
     *(SOME_FILES, SOME_TYPES, DUPLICATE_RECORDS, MORE_THAN_CONFIGURED, NOT_CONFIGURED, FEWER_THAN_CONFIGURED),
-    *(GPU_WITHOUT_FILE, TYPE_CASE, TYPE_DROPPED),
+    *(COUNTS_DIFFER, GPU_WITHOUT_FILE, TYPE_CASE, TYPE_DROPPED),
 )
 
 
@@ -213,7 +220,8 @@ def _judge_missing(
     if others:
         message += f"; its other records have {', '.join(others)}"
     related = tuple(Related(record.place, "counted here") for record in taken[:3] if record.place)
-    verdict.note(FEWER_THAN_CONFIGURED, node_place, message, related=related)
+    devices = name == "gpu" or any(record.has_file for record in (*taken, *pool))
+    verdict.note(FEWER_THAN_CONFIGURED if devices else COUNTS_DIFFER, node_place, message, related=related)
 
 
 def _judge_rest(name: str, pool: list[Record], configured: bool, verdict: Verdict) -> None:

@@ -24,6 +24,13 @@ SHARED_WITHOUT_GPU = Rule(
     "Write GresTypes=gpu,mps,shard with what you use.",
     "S:src/interfaces/gres.c gres_init",
 )
+NAME_TWICE = Rule(
+    "slurm-grestypes-name-twice",
+    Severity.WARNING,
+    "GresTypes names one GRES twice: Slurm ignores the second.",
+    "Name it once.",
+    "S:src/interfaces/gres.c gres_init",
+)
 NAMES_COLLIDE = Rule(
     "slurm-gres-names-collide",
     Severity.ERROR,
@@ -69,7 +76,8 @@ BARE_NAME_LAST = Rule(
 )
 
 RULES = (
-    *(SHARED_WITHOUT_GPU, NAMES_COLLIDE, NOT_IN_TYPES, GRES_UNREADABLE, TYPE_AS_COUNT, MIXED_TYPES, BARE_NAME_LAST),
+    *(SHARED_WITHOUT_GPU, NAME_TWICE, NAMES_COLLIDE, NOT_IN_TYPES, GRES_UNREADABLE, TYPE_AS_COUNT, MIXED_TYPES),
+    *(BARE_NAME_LAST,),
 )
 
 _COUNT = re.compile(r"([0-9]+)(.*)", re.DOTALL)
@@ -103,6 +111,9 @@ def contexts(gres_types: str, place: Place | None, verdict: Verdict) -> tuple[st
         verdict.die(SHARED_WITHOUT_GPU, place, f"GresTypes={gres_types} has {late[0]} but not gpu")
     ordered = [name for i, name in enumerate(names) if not (name in SHARED and i < first_gpu)] + late
     unique = list(dict.fromkeys(ordered))
+    for name in unique:
+        if ordered.count(name) > 1:
+            verdict.note(NAME_TWICE, place, f"GresTypes={gres_types} names {name} twice")
     ids: dict[int, str] = {}
     for name in unique:
         other = ids.setdefault(gres_id(name), name)

@@ -13,6 +13,7 @@ from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, unknown_key
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
+from hybridgpu.files.slurmlines import SlurmLine
 from hybridgpu.model.finding import Place, Related, Rule, Severity
 
 BAD_NUMBER = Rule(
@@ -140,11 +141,11 @@ def node_names(node: NodeRecord, release: Release) -> tuple[str, ...]:
         return ()
 
 
-def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
-    """Everything about the line but Gres= that stops Slurm, or that it mends by itself."""
+def judge_keys(line: SlurmLine, release: Release, verdict: Verdict) -> None:
+    """Keys the release does not know, numbers that are none, and keys that stand twice; for NodeName=DEFAULT too."""
     allowed = {key.lower() for key in release.node_keys}
     seen: set[str] = set()
-    for pair in node.line.pairs[1:]:
+    for pair in line.pairs[1:]:
         key = pair.key.lower()
         if key not in allowed:
             verdict.take(unknown_key(pair, tuple(release.node_keys), "a NodeName line takes"))
@@ -153,6 +154,11 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
         if key in seen:
             verdict.note(DOUBLED_KEY, pair.place, f"{pair.key} is there twice; {pair.key}={pair.value} holds")
         seen.add(key)
+
+
+def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
+    """Everything about the line but Gres= that stops Slurm, or that it mends by itself."""
+    judge_keys(node.line, release, verdict)
     state = node.values.get("state")
     if state and not (state.value.lower() in _STATES or state.value.lower().startswith(_STATE_STARTS)):
         verdict.die(BAD_STATE, state.place, f"State={state.value} is not a state of a node")
