@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Self
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
-_GRES = re.compile(r"(?P<name>\w+)(?::(?P<type>[^:(]+))?:(?P<count>\d+)(?:\((?P<where>[^)]*)\))?")
+_PART = re.compile(r"(?:[^,(]|\([^)]*\))+")
+_GRES = re.compile(r"(?P<name>\w+)(?::(?P<type>[^:(]+))??(?::(?P<count>\d+))?(?:\((?P<where>.*)\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,16 @@ def record(line: str) -> dict[str, str]:
 
 
 def gres(text: str) -> tuple[Granted, ...]:
-    """The parts of a GRES list such as `gpu:a100:2(IDX:0-1),nic:1`; commas inside brackets do not part it."""
-    return tuple(
-        Granted(found["name"], found["type"], int(found["count"]), found["where"] or "")
-        for found in _GRES.finditer(text)
-    )
+    """The parts of a GRES list such as `gpu:a100:2(IDX:0-1),nic(CNT:1)`; commas inside brackets do not part it.
+
+    A GRES without device files has its count in the brackets.
+    """
+    return tuple(_granted(part) for part in _PART.findall(text))
+
+
+def _granted(part: str) -> Granted:
+    found = _GRES.fullmatch(part)
+    if found is None:
+        raise ValueError(f"not a GRES as scontrol writes it: {part}")
+    where = found["where"] or ""
+    return Granted(found["name"], found["type"], int(found["count"] or where.removeprefix("CNT:")), where)

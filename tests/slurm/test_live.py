@@ -6,9 +6,6 @@ hooks; the cards are character devices with nothing behind them. What is expecte
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from testbed.slurm.cluster import FIRST_PORT, Cluster, NotGranted
 from testbed.slurm.root import SlurmRoot
+from tests.slurm.live import command, rendered, states
 
 BOX = {"CPUs": 32, "Sockets": 2, "CoresPerSocket": 16, "RealMemory": 1000}
 CLASSES: dict[str, dict[str, Any]] = {
@@ -31,8 +28,6 @@ CLASSES: dict[str, dict[str, Any]] = {
     "h200": {"model": "H200", "gpus": 2},
     "b200": {"model": "B200", "gpus": 2},
 }
-PLACE = re.compile(r"^(?:Prolog|Epilog|TaskProlog)=(?P<path>\S+)$", re.MULTILINE)
-STAND_IN = "#!/bin/sh\nexit 0\n"
 
 
 @dataclass(frozen=True)
@@ -69,27 +64,6 @@ def inventory(release: str, entries: Sequence[Entry], site: Mapping[str, Any] | 
     }
 
 
-def command(wanted: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
-    """`hybridgpu render` on this inventory, to folder/out."""
-    source = folder / "inventory.yaml"
-    source.write_text(yaml.safe_dump(wanted, sort_keys=False), encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "hybridgpu", "render", str(source), "--to", str(folder / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def rendered(wanted: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The files that slurmd and slurmctld read, with stand-ins for the hooks that they name."""
-    done = command(wanted, folder)
-    assert done.returncode == 0, done.stderr
-    files = {path.name: path.read_text(encoding="utf-8") for path in (folder / "out" / "slurm").iterdir()}
-    places = [found["path"].replace("*", "90-site") for found in PLACE.finditer(files["gpu.conf"])]
-    return {**files, **dict.fromkeys(places, STAND_IN)}
-
-
 @contextmanager
 def live(
     root: SlurmRoot,
@@ -105,12 +79,6 @@ def live(
     with Cluster(root, {**files, **(scripts or {})}, hosts, devices) as cluster:
         cluster.wait_registered()
         yield cluster
-
-
-def states(cluster: Cluster) -> dict[str, str]:
-    """Each node's state, with the reason where it has one."""
-    seen = cluster.show_nodes()
-    return {host: " ".join([node["State"], node.get("Reason", "")]).strip() for host, node in seen.items()}
 
 
 def shown(cluster: Cluster) -> dict[str, str]:
