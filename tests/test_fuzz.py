@@ -1,4 +1,4 @@
-"""Damaged inventories through the whole command: a clear refusal with file and line or a whole tree, never half of it."""
+"""Damaged inventories through the whole command: a refusal with file and line, or a whole tree; never half of one."""
 
 from __future__ import annotations
 

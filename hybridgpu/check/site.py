@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridgpu.check.kinds import Input, Kind, inputs
+from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.inventory.facts import read_facts
 from hybridgpu.inventory.load import load_site
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -30,8 +31,11 @@ class Checked:
     files: tuple[str, ...]
 
 
-def check(paths: Sequence[str]) -> Checked:
-    """Judges the files at `paths` as one site. Raises FileNotFoundError for a path that is not there."""
+def check(paths: Sequence[str], release: Release | None = None) -> Checked:
+    """Judges the files at `paths` as one site, for this Slurm release where one is given.
+
+    Raises FileNotFoundError for a path that is not there.
+    """
     found: list[Input] = []
     findings: list[Finding] = []
     for path in paths:
@@ -44,14 +48,14 @@ def check(paths: Sequence[str]) -> Checked:
     inventories = [i.path for i in found if i.kind is not Kind.FACTS]
     facts = {Path(i.path).stem: i.path for i in found if i.kind is Kind.FACTS}
     for inventory in inventories:
-        findings += _inventory(inventory, facts)
+        findings += _inventory(inventory, facts, release)
     if not inventories:
         findings += _facts_alone(facts.values())
     return Checked(tuple(dict.fromkeys(findings)), tuple(i.path for i in found))
 
 
-def _inventory(path: str, facts: dict[str, str]) -> Iterator[Finding]:
-    loaded = load_site(path, facts)
+def _inventory(path: str, facts: dict[str, str], release: Release | None) -> Iterator[Finding]:
+    loaded = load_site(path, facts, release=release)
     yield from loaded.findings
     if loaded.site:
         yield from prove(loaded.site, render_tree(loaded.site))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from hybridgpu.check import formats
@@ -11,13 +13,17 @@ from hybridgpu.cli.options import DEFAULT_INVENTORY, output_option
 from hybridgpu.model.finding import Severity
 from hybridgpu.model.spelling import nearest
 
+if TYPE_CHECKING:
+    from hybridgpu.consumers.slurm.release import Release
+
 
 @click.command()
 @click.argument("paths", nargs=-1, envvar="HYBRIDGPU_INVENTORY", type=click.Path(), metavar="[PATH]...")
+@click.option("--slurm-version", metavar="X.Y", help="Judge for this Slurm, whatever the files name.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
 @output_option("text", "json", "sarif", "github")
-def command(paths: tuple[str, ...], explain: str | None, strict: bool, output: str) -> int:
+def command(paths: tuple[str, ...], slurm_version: str | None, explain: str | None, strict: bool, output: str) -> int:
     """Find every mistake in inventories and facts.
 
     PATH is a file or a folder; files are told apart by content, and together they are one site. Without any:
@@ -26,7 +32,7 @@ def command(paths: tuple[str, ...], explain: str | None, strict: bool, output: s
     if explain:
         click.echo(_explained(explain), nl=False)
         return 0
-    checked = check(paths or (DEFAULT_INVENTORY,))
+    checked = check(paths or (DEFAULT_INVENTORY,), _release(slurm_version) if slurm_version else None)
     findings = checked.findings
     if output == "json":
         click.echo(formats.as_json(findings, checked.files), nl=False)
@@ -50,3 +56,12 @@ def _explained(name: str) -> str:
         return told(rules[name])
     near = nearest(name, rules)
     raise click.UsageError(f"no rule {name!r}." + (f" Did you mean {near!r}?" if near else " See docs/rules.md."))
+
+
+def _release(version: str) -> Release:
+    from hybridgpu.consumers.slurm.release import RELEASES, release
+
+    found = release(version)
+    if found is None:
+        raise click.UsageError(f"no Slurm {version!r} is known; known are {', '.join(RELEASES)}.")
+    return found

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ClusterShell.NodeSet import NodeSet
 
-from hybridgpu.inventory.cores import Sockets, socket_range
+from hybridgpu.inventory.cores import Sockets, completed, socket_range
 from hybridgpu.inventory.entries import Inventory, NodeGroup
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -98,7 +98,7 @@ def _body(inventory: Inventory, group: NodeGroup, facts: Facts | None) -> NodeBo
     slurm = None
     if Scheduler.SLURM in group.schedulers and inventory.slurm:
         version = group.node_class.slurm_version or inventory.slurm.version or inventory.slurm.cluster.version
-        slurm = SlurmNode(version, inventory.slurm.autodetect, group.slurm, group.gres)
+        slurm = SlurmNode(version, inventory.slurm.autodetect, completed(group.slurm), group.gres)
     return NodeBody(
         node_class=group.node_class.name,
         models=tuple(model.name for model in group.node_class.gpus),

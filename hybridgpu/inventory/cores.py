@@ -29,6 +29,28 @@ class Sockets:
         return cls(sockets, cores) if sockets > 0 and cores > 0 else None
 
 
+def completed(parameters: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The NodeName keys with CoresPerSocket added where CPUs and the sockets are given and divide evenly.
+
+    Left to itself Slurm takes one core a socket and resets CPUs to that (S:src/common/read_config.c _parse_nodename;
+    slurmd -G of 22.05, 24.11 and 26.05: "Resetting CPUs").
+    """
+    keys = dict(parameters)
+    sockets = Sockets.of(keys)
+    sockets_key = next((key for key in ("Sockets", "SocketsPerBoard") if key in keys), None)
+    if "CoresPerSocket" in keys or "CPUs" not in keys or sockets is None or sockets_key is None:
+        return parameters
+    threads = int(keys.get("ThreadsPerCore", "1"))
+    if sockets.count * sockets.cores * threads != int(keys["CPUs"]):
+        return parameters
+    keys = {}
+    for key, value in parameters:
+        keys[key] = value
+        if key == sockets_key:
+            keys["CoresPerSocket"] = str(sockets.cores)
+    return tuple(keys.items())
+
+
 @lru_cache(maxsize=256)
 def socket_range(cores: str, sockets: Sockets) -> str | None:
     """`cores` as one range, where it is exactly one socket or all of them; else None, and Cores= is best left out.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.inventory.compile import compile_nodes
 from hybridgpu.inventory.entries import Inventory
 from hybridgpu.inventory.read import read_inventory
@@ -30,12 +31,19 @@ class Loaded:
     findings: tuple[Finding, ...]
 
 
-def load_site(path: str, facts: Mapping[str, str] | None = None, *, for_render: bool = False) -> Loaded:
+def load_site(
+    path: str,
+    facts: Mapping[str, str] | None = None,
+    *,
+    for_render: bool = False,
+    release: Release | None = None,
+) -> Loaded:
     """Reads the inventory at `path` and the facts files of its nodes (node name -> path).
 
     Raises FileNotFoundError where the inventory is not there. `for_render`: a Slurm version is demanded.
+    `release`: judged by in place of the inventory's slurm.version.
     """
-    reading = read_inventory(path)
+    reading = read_inventory(path, release=release)
     findings = list(reading.findings)
     inventory = reading.inventory
     if inventory is None:

@@ -64,12 +64,22 @@ SPLIT_UNCONFINED = Rule(
 )
 
 
+SPLIT_DETECTED = Rule(
+    "inventory-split-under-autodetect",
+    Severity.ERROR,
+    "AutoDetect finds every card of a node, so Slurm would offer the GPUs of Kubernetes as well.",
+    'Give the node to one owner, or set autoDetect: "off".',
+    "S:src/plugins/gres/gpu/gres_gpu.c _merge_system_gres_conf",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What an entry is judged against: whether each scheduler has a block, and how the device plugin is delivered."""
+    """What an entry is judged against: which schedulers have a block, how the plugin is delivered, AutoDetect."""
 
     present: tuple[Scheduler, ...]
     delivery: str
+    autodetect: str = "off"
 
 
 def read_schedulers(entry: Mapping, cluster: Cluster, report: Report) -> tuple[Scheduler, ...]:
@@ -126,6 +136,8 @@ def judge_split(entry: Mapping, mode: str, release: Release, cluster: Cluster, r
         report.add(SPLIT_UNDER_OPERATOR, owner, "a node cannot be split under the GPU operator")
     if mode == "mps":
         report.add(SPLIT_IN_MPS, owner, "a node in mode mps cannot be split")
+    if cluster.autodetect != "off":
+        report.add(SPLIT_DETECTED, owner, f"a node cannot be split under autoDetect: {cluster.autodetect}")
     if Scheduler.SLURM in cluster.present and not release.other_gres_confines:
         able = listed(r.major for r in RELEASES.values() if r.other_gres_confines)
         report.add(SPLIT_UNCONFINED, owner, f"a node cannot be split with Slurm {release}; releases that can: {able}")

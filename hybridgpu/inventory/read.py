@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.release import NEWEST
+from hybridgpu.consumers.slurm.release import NEWEST, Release
 from hybridgpu.files.source import read_source
 from hybridgpu.files.yamltree import Mapping, Node, one_document, parse_yaml
 from hybridgpu.inventory.classes import ReadClass, read_class
@@ -19,7 +19,7 @@ from hybridgpu.inventory.owners import Cluster
 from hybridgpu.inventory.report import Enough, Report, in_order
 from hybridgpu.inventory.schema import INVENTORY
 from hybridgpu.inventory.sitegres import judge_line
-from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, read_slurm
+from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, judge_hooks, read_slurm
 from hybridgpu.inventory.together import judge_catalogue, judge_names, judge_types
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
@@ -48,8 +48,9 @@ class Reading:
     findings: tuple[Finding, ...]
 
 
-def read_inventory(path: str, text: bytes | None = None) -> Reading:
-    """Reads the inventory at `path`, or its content `text` where that is given; `path` is then only shown.
+def read_inventory(path: str, text: bytes | None = None, release: Release | None = None) -> Reading:
+    """Reads the inventory at `path`, or its content `text` where that is given; `path` is then only shown. `release`
+    is judged by in place of slurm.version.
 
     Raises OSError where the file is not there or may not be read; all else that is wrong with it is a finding.
     """
@@ -57,7 +58,7 @@ def read_inventory(path: str, text: bytes | None = None) -> Reading:
     if isinstance(source, Finding):
         return Reading(None, (source,))
     with _without_collection():
-        return _reading(path, source.text)
+        return _reading(path, source.text, release)
 
 
 @contextmanager
@@ -72,14 +73,14 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _reading(path: str, text: str) -> Reading:
+def _reading(path: str, text: str, release: Release | None) -> Reading:
     document, findings = one_document(path, parse_yaml(path, text))
     report = Report(path)
     report.findings += findings
     inventory = None
     if document is not None:
         try:
-            inventory = _read(document, report)
+            inventory = _read(document, report, release)
         except Enough:
             inventory = None
     elif not findings:
@@ -88,14 +89,14 @@ def _reading(path: str, text: str) -> Reading:
     return Reading(None if refused else inventory, in_order(report.findings))
 
 
-def _read(document: Node, report: Report) -> Inventory | None:
+def _read(document: Node, report: Report, release: Release | None) -> Inventory | None:
     top = clean(document, INVENTORY, report)
     if not isinstance(top, Mapping):
         return None
     slurm_node, kubernetes_node = top.get("slurm"), top.get("kubernetes")
     if slurm_node is None and kubernetes_node is None and not top.broken:
         report.add(NO_SCHEDULER, top, "there is neither a `slurm:` nor a `kubernetes:` block")
-    slurm = read_slurm(slurm_node, report) if slurm_node else None
+    slurm = read_slurm(slurm_node, report, release) if slurm_node else None
     kubernetes = read_kubernetes(kubernetes_node, report) if kubernetes_node else None
     frame = _frame(top, slurm, kubernetes, report)
     entries = [read_entry(entry, frame, report) for entry in top.items("nodes") if isinstance(entry, Mapping)]
@@ -103,6 +104,8 @@ def _read(document: Node, report: Report) -> Inventory | None:
     judge_names(entries, report)
     judge_types(groups, report)
     judge_catalogue(groups, report)
+    if slurm:
+        judge_hooks(slurm, groups, report)
     _judge_raw_lines(slurm, entries, frame, report)
     devices = top.mapping("devices")
     return Inventory(
@@ -131,7 +134,11 @@ def _frame(top: Mapping, slurm: ReadSlurm | None, kubernetes: KubernetesSettings
             if version and slurm and (own := classes[name.text]) and own.release != release:
                 judge_autodetect(slurm.block, own.release, report, version)
     return Frame(
-        cluster=Cluster(tuple(s for s, present in blocks if present), kubernetes.delivery if kubernetes else ""),
+        cluster=Cluster(
+            present=tuple(s for s, present in blocks if present),
+            delivery=kubernetes.delivery if kubernetes else "",
+            autodetect=slurm.settings.autodetect if slurm else "off",
+        ),
         classes=classes,
         release=release,
         autodetect=slurm.block.scalar("autoDetect") if slurm and slurm.block else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release
@@ -9,11 +10,12 @@ from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Node, Scalar, Unreadable
 from hybridgpu.inventory.classes import read_release
 from hybridgpu.inventory.clean import flag, nearest_short, word, words
-from hybridgpu.inventory.entries import SlurmSettings
+from hybridgpu.inventory.entries import NodeGroup, SlurmSettings
 from hybridgpu.inventory.nodekeys import OUR_GRES
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.naming import gres_id
+from hybridgpu.model.sharing import Scheduler
 from hybridgpu.model.site import SlurmCluster, SlurmSite
 
 AUTODETECT = Rule(
@@ -52,6 +54,14 @@ CGROUP_KEY = Rule(
     "S:src/interfaces/cgroup.c",
 )
 
+HOOKS_OFF = Rule(
+    "inventory-hooks-off",
+    Severity.WARNING,
+    "Slurm's mps GRES starts no daemon: without hybridgpu's hooks a job with --gres=mps runs as if it had none.",
+    "Remove `enabled: false`, or start a daemon per job by scripts of your own.",
+    "S:src/plugins/gres/mps/gres_mps.c: it sets variables only",
+)
+
 # fmt: off
 _CGROUP_KEYS = (
     "AllowedDevicesFile", "AllowedKmemSpace", "AllowedRAMSpace", "AllowedSwapSpace", "CgroupAutomount",
@@ -73,11 +83,11 @@ class ReadSlurm:
     block: Mapping | None
 
 
-def read_slurm(node: Node, report: Report) -> ReadSlurm:
-    """The clean `slurm:` block; what is wrong in it is reported."""
+def read_slurm(node: Node, report: Report, instead: Release | None = None) -> ReadSlurm:
+    """The clean `slurm:` block; what is wrong in it is reported. `instead` is taken for its version."""
     block = node if isinstance(node, Mapping) else None
     version = block.scalar("version") if block else None
-    named = read_release(version, report) if version else None
+    named = instead or (read_release(version, report) if version else None)
     known = named or NEWEST
     site = block.mapping("site") if block else None
     hooks, consent = (block.mapping("hooks"), block.mapping("consent")) if block else (None, None)
@@ -100,6 +110,18 @@ def read_slurm(node: Node, report: Report) -> ReadSlurm:
         place=report.place(node),
     )
     return ReadSlurm(settings, known, block)
+
+
+def judge_hooks(slurm: ReadSlurm, groups: Iterable[NodeGroup], report: Report) -> None:
+    """Reports hooks that are switched off where a node needs them to start MPS daemons."""
+    hooks = slurm.block.mapping("hooks") if slurm.block else None
+    enabled = hooks.scalar("enabled") if hooks else None
+    if enabled is None or slurm.settings.cluster.hooks_enabled:
+        return
+    needing = next((g for g in groups if Scheduler.SLURM in g.schedulers and g.sharing.daemons), None)
+    if needing:
+        related = ((needing.place, "an entry that needs them"),)
+        report.add(HOOKS_OFF, enabled, f"hooks are off, and {needing.hosts[0]} needs MPS daemons", related=related)
 
 
 def judge_autodetect(block: Mapping | None, known: Release, report: Report, where: Scalar | None = None) -> None:

@@ -45,3 +45,8 @@ class Sharing:
     fail_requests_greater_than_one: bool = True
     whole_gpu_jobs: bool = False
     compute_mode: ComputeMode = ComputeMode.DEFAULT
+
+    @property
+    def daemons(self) -> bool:
+        """Whether jobs of Slurm get MPS daemons: shares of GPUs in mode mps, whole devices where opted in."""
+        return self.mode is Mode.MPS or self.whole_gpu_jobs

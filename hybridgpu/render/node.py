@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import Device, NodeBody, NodeConfig, Site, SlurmSite
 from hybridgpu.render.gres import gres_value, shares_per_gpu
 
@@ -71,9 +70,9 @@ def _slurm(site: Site, body: NodeBody) -> dict[str, Any] | None:
 def _gpus(body: NodeBody) -> Iterator[dict[str, Any]]:
     """What each card must be, by index: model, owner, MIG mode and compute mode."""
     cut = {device.index for device in body.devices if device.profile}
-    shared_mode = body.sharing.compute_mode if body.sharing.mode is Mode.MPS else "default"
+    mode = body.sharing.compute_mode
     for index, (model, owner) in enumerate(zip(body.models, body.owners, strict=True)):
-        yield {"index": index, "model": model, "owner": owner, "mig": index in cut, "compute_mode": shared_mode}
+        yield {"index": index, "model": model, "owner": owner, "mig": index in cut, "compute_mode": mode}
 
 
 def _device(device: Device) -> dict[str, Any]:

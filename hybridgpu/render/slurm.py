@@ -111,8 +111,7 @@ def hooks_wanted(site: Site) -> bool:
     """Whether some node needs our prolog, epilog and task prolog (design section 6)."""
     bodies = _bodies(site)
     cut = any(b.slurm and b.sharing.mode is Mode.MIG and b.slurm.autodetect != "nvml" for b in bodies)
-    mps = any(b.sharing.mode is Mode.MPS or b.sharing.whole_gpu_jobs for b in bodies)
-    return cut or mps or SHARED.issubset(gres_types(site))
+    return cut or any(b.sharing.daemons for b in bodies) or SHARED.issubset(gres_types(site))
 
 
 def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
@@ -121,7 +120,7 @@ def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
     had = cluster.site
     yield Setting("GresTypes", ",".join(types))
     hooks = cluster.hooks_dir if cluster.hooks_enabled and hooks_wanted(site) else None
-    flags = (("Contain",) if any(b.sharing.mode is Mode.MPS for b in _bodies(site)) else ()) + had.prolog_flags
+    flags = (("Contain",) if any(b.sharing.daemons for b in _bodies(site)) else ()) + had.prolog_flags
     if flags:
         yield Setting("PrologFlags", ",".join(_once(flags)))
     yield from _scripts("Prolog", had.prolog, hooks and f"{hooks}/prolog.d/50-hybridgpu")

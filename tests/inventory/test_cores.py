@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybridgpu.inventory.cores import Sockets, socket_range
+from hybridgpu.inventory.cores import Sockets, completed, socket_range
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,24 @@ def test_sockets_of_node_keys(keys: dict[str, str], sockets: Sockets | None) -> 
 )
 def test_only_whole_sockets_are_written(cores: str, written: str | None) -> None:
     assert socket_range(cores, Sockets(2, 32)) == written
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("CPUs=256 Sockets=2 RealMemory=9", "CPUs=256 Sockets=2 CoresPerSocket=128 RealMemory=9"),
+        ("CPUs=256 Sockets=2 ThreadsPerCore=2", "CPUs=256 Sockets=2 CoresPerSocket=64 ThreadsPerCore=2"),
+        ("Boards=2 SocketsPerBoard=2 CPUs=32", "Boards=2 SocketsPerBoard=2 CoresPerSocket=8 CPUs=32"),
+        ("CPUs=64", "CPUs=64"),
+        ("CPUs=65 Sockets=2", "CPUs=65 Sockets=2"),
+        ("CPUs=2 Sockets=2", "CPUs=2 Sockets=2 CoresPerSocket=1"),
+        ("CPUs=64 Sockets=2 CoresPerSocket=16", "CPUs=64 Sockets=2 CoresPerSocket=16"),
+        ("Sockets=2", "Sockets=2"),
+    ],
+)
+def test_cores_per_socket_is_completed(given: str, written: str) -> None:
+    keys = tuple((key, value) for key, _, value in (pair.partition("=") for pair in given.split()))
+    assert " ".join(f"{key}={value}" for key, value in completed(keys)) == written
 
 
 def test_a_socket_of_one_core() -> None:

@@ -125,7 +125,7 @@ nodes:
   shcedulers: [slurm]
 """
     lines = [finding.place.line for finding in read(text).findings if finding.place]
-    assert lines == [1, 3, 4, 4, 4, 5, 7, 8, 8, 8, 11, 12, 17, 18, 18, 18, 19, 21, 21, 22, 22, 23]
+    assert lines == [1, 3, 4, 4, 4, 5, 7, 8, 8, 8, 11, 12, 13, 17, 17, 18, 18, 18, 19, 21, 21, 22, 22, 23]
     assert read(text).inventory is None
 
 

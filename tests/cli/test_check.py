@@ -1,0 +1,87 @@
+"""`hybridgpu check` as an admin meets it: what it takes, in which forms it answers, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_main import hybridgpu_
+from tests.sites import inventory
+
+SPLIT = "{hosts: n1, class: dgx, owner: {slurm: 0-3, kubernetes: 4-7}, sharing: {mode: exclusive}}"
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "inventory.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_a_mistake_in_every_form(tmp_path: Path, form: str) -> None:
+    path = written(tmp_path, inventory("gpu1 dgx exclusiv"))
+    result = hybridgpu_("check", path, "-o", form)
+    assert result.returncode == 1
+    assert "exclusiv" in result.stdout
+    assert "Traceback" not in result.stderr
+    if form == "json":
+        told = json.loads(result.stdout)
+        assert told["checked"] == [path]
+        assert (told["findings"][0]["file"], told["findings"][0]["line"]) == (path, 12)
+
+
+def test_quiet_says_nothing_beside_the_result(tmp_path: Path) -> None:
+    path = written(tmp_path, inventory("gpu1 dgx exclusive"))
+    assert hybridgpu_("-q", "check", path).stderr == ""
+    assert "1 info in 1 file" in hybridgpu_("check", path).stderr
+
+
+def test_strict_minds_warnings(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, inventory("n1 old mig, layout: {all: {1g.10gb: 4}}", "n2 dgx mig, layout: {all: {1g.10gb: 7}}")
+    )
+    result = hybridgpu_("check", path)
+    assert (result.returncode, "warning" in result.stdout) == (0, True)
+    assert hybridgpu_("check", "--strict", path).returncode == 1
+
+
+def test_another_release_may_be_judged(tmp_path: Path) -> None:
+    path = written(tmp_path, inventory(SPLIT))
+    assert hybridgpu_("check", path).returncode == 0
+    old = hybridgpu_("check", path, "--slurm-version", "22.05")
+    assert (old.returncode, "22.05" in old.stdout) == (1, True)
+    wrong = hybridgpu_("check", path, "--slurm-version", "24.10")
+    assert (wrong.returncode, "24.11" in wrong.stderr) == (64, True)
+
+
+def test_what_render_would_refuse_is_found(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, inventory("n1 dgx mps, replicas: 4", slurm='version: "23.11", site: {prolog: [/opt/p.sh]}')
+    )
+    result = hybridgpu_("check", path)
+    assert result.returncode == 1
+    assert "Prolog is there twice" in result.stdout
+
+
+def test_a_folder_is_searched_and_files_are_told_apart_by_content(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(inventory("gpu1 dgx exclusive"))
+    (tmp_path / "notes.yaml").write_text("kind: Pod\n")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "inventory.yaml").write_text(inventory("gpu1 dgx exclusiv"))
+    told = json.loads(hybridgpu_("check", str(tmp_path), "-o", "json").stdout)
+    assert told["checked"] == [str(tmp_path / "a.txt")]
+
+
+def test_a_folder_with_nothing_known_is_an_error(tmp_path: Path) -> None:
+    result = hybridgpu_("check", str(tmp_path))
+    assert result.returncode == 1
+    assert "holds no inventory and no facts" in result.stdout
+
+
+def test_a_rendered_tree_holds_no_inventory(tmp_path: Path) -> None:
+    path = written(tmp_path, inventory("gpu1 dgx exclusive"))
+    hybridgpu_("render", path, "--to", str(tmp_path / "out"))
+    told = json.loads(hybridgpu_("check", str(tmp_path), "-o", "json").stdout)
+    assert told["checked"] == [path]
