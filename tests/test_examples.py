@@ -65,5 +65,5 @@ def test_the_demo_runs() -> None:
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     shown = subprocess.run(["demo/run"], capture_output=True, text=True, check=False, env={"PATH": path})
     assert shown.returncode == 0, shown.stderr
-    assert "8 errors in 1 file" in shown.stderr
+    assert "9 errors in 1 file" in shown.stderr
     assert "+NodeName=gpu[025-032] " in shown.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Table
 from functools import lru_cache
 
@@ -67,8 +67,10 @@ def read_layout(block: Node | None, models: tuple[GpuModel, ...], report: Report
         complete = complete and indices is not None
         for index in indices or ():
             named.setdefault(index, word)
-        if isinstance(value, Mapping) and indices:
-            cut.update(_cut(value, models, indices, report))
+        if isinstance(value, Mapping):
+            # Which GPUs are meant may be unreadable: what is to be cut from them is judged all the same.
+            fitting = dict(_cut(value, models, range(len(models)) if indices is None else indices, report))
+            cut.update(fitting if indices else {})
         elif isinstance(value, Scalar):
             cut.update(dict.fromkeys(indices or (), None))
     if complete and len(named) < len(models):
@@ -113,7 +115,7 @@ def _indices(word: Scalar, gpus: int, named: Table[int, Scalar], report: Report)
 
 
 def _cut(
-    value: Mapping, models: tuple[GpuModel, ...], indices: tuple[int, ...], report: Report
+    value: Mapping, models: tuple[GpuModel, ...], indices: Iterable[int], report: Report
 ) -> Iterator[tuple[int, tuple[Instance, ...]]]:
     """Instances per GPU; each model that cannot be cut so is reported once."""
     wanted = {word.text: int(count.text) for word, count in value.entries if isinstance(count, Scalar)}
