@@ -53,6 +53,19 @@ class Generator:
             types = self._damage(types, slurm_lines, gres_lines)
         return Pair(self._files(types, slurm_lines, gres_lines), node)
 
+    def node(self, name: str, kinds: list[str], port: int) -> tuple[str, list[str]]:
+        """The lines of one node by itself: its NodeName line, and its own records of gres.conf."""
+        lines = self._node(kinds)
+        slurm = [*self._node_line(name, lines), ("Port", str(port))]
+        gres = [[("NodeName", name), *(pair for pair in line if pair[0] != "_want")] for line in lines]
+        for _ in range(self.damage):
+            if self.rng.random() < 0.4:
+                self._damage_gres(slurm)
+            elif gres:
+                self.rng.choice(self._actions())(gres)
+        mine = [line for line in gres if line[0] == ("NodeName", name) and len(line) > 1]
+        return self._write(slurm), [self._write(line) for line in mine]
+
     # What is right
 
     def _kinds(self) -> list[str]:
@@ -190,13 +203,15 @@ class Generator:
             return types
         if not gres:
             return types
-        actions: tuple[Callable[[list[Line]], None], ...] = (
+        rng.choice(self._actions())(gres)
+        return types
+
+    def _actions(self) -> tuple[Callable[[list[Line]], None], ...]:
+        return (
             *(self._double_line, self._drop_line, self._move_line, self._drop_pair, self._drop_pair, self._new_count),
             *(self._new_count, self._new_type, self._new_file, self._flags, self._flags, self._cores, self._links),
             *(self._autodetect, self._rename, self._double_key, self._spelling, self._foreign, self._nonsense),
         )
-        rng.choice(actions)(gres)
-        return types
 
     def _damage_types(self, types: list[str]) -> list[str]:
         rng = self.rng

@@ -91,7 +91,7 @@ def consume(
 
     `detected` says what AutoDetect would find on a node; a node that is not in it is taken to have what it configures.
     """
-    overall = Verdict(list(files.findings), files.fatal)
+    overall = Verdict(files.findings, files.fatal)
     _read_gres_conf(files, overall)
     for line in files.records.get("nodename", ()):
         nodeline.judge_keys(line, release, overall)
@@ -114,15 +114,14 @@ def consume(
     if overall.fatal:
         dead = {id(r): NodeResult(None, r.findings, True) for r in results.values()}
         results = {name: dead[id(result)] for name, result in results.items()}
-    return Consumption(release, results, tuple(overall.findings), overall.fatal)
+    return Consumption(release, results, overall.findings, overall.fatal)
 
 
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
     """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
     types = files.setting("GresTypes")
     if types is not None and types.value.strip(","):
-        verdict.findings += files.gres_findings
-        verdict.fatal = verdict.fatal or files.gres_fatal
+        verdict.take(files.gres_findings, files.gres_fatal)
     elif files.gres:
         message = "slurm.conf has no GresTypes: gres.conf is not read"
         verdict.note(nodegres.NOT_IN_TYPES, files.gres[0].place, message)
@@ -138,10 +137,14 @@ class _GresIndex:
         self.groups: list[list[tuple[int, SlurmLine]]] = []
         self.of_node: dict[str, list[int]] = {}
         self.autodetect: Pair | None = None
+        self.filed: set[str] = set()
         self.contents: dict[tuple[tuple[str, str], ...], int] = {}
         by_text: dict[str, int] = {}
         for at, line in enumerate(lines):
             key = line.pairs[0].key.lower() if line.pairs else ""
+            named = line.get("name")
+            if named and line.get("file", "files", "multiplefiles"):
+                self.filed.add(named.value)
             if key == "autodetect":
                 self.autodetect = line.pairs[0]
             elif key == "name":
@@ -238,19 +241,19 @@ class _Judge:
         raw = gresconf.records(lines, self.names, hardware.cores, self.release, verdict)
         merge.validate(raw, self.names, verdict)
         if verdict.fatal:
-            return NodeResult(None, tuple(verdict.findings), True)
+            return NodeResult(None, verdict.findings, True)
         records = merge.merge(raw, wants, self.names, auto is not None, place, verdict)
         if auto is not None:
             records = self._detect(auto, records, found, hardware, verdict)
         records = shares.load(records, raw, self.names, self.release, verdict)
         if verdict.fatal:
-            return NodeResult(None, tuple(verdict.findings), True)
+            return NodeResult(None, verdict.findings, True)
         invalid = registration.invalid_reason(
-            wants, records, self.names, hardware, self.release, config_overrides=self._overrides(), node=node.names
+            wants, records, self.names, hardware, self.release, self.index.filed, node.names
         )
         if invalid:
             verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}")
-        return NodeResult(_offer(records, self.names), tuple(verdict.findings), False, invalid, _registered(records))
+        return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
 
     def _detect(
         self,
@@ -265,9 +268,6 @@ class _Judge:
         if found is not None:
             return detect.overlay(records, found, auto.place, hardware.cores, verdict)
         return detect.assume(records, auto, verdict)
-
-    def _overrides(self) -> bool:
-        return "config_overrides" in (word.lower() for word in self.files.words("SlurmdParameters"))
 
 
 def _registered(records: list[Record]) -> tuple[Registered, ...]:

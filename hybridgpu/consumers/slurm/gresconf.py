@@ -347,17 +347,30 @@ def _number(text: str) -> int | None:
 
 
 def core_set(text: str, cores: int) -> frozenset[int] | None:
-    """The cores that a Cores= text names, as Slurm's bitmaps read it; None where one lies beyond `cores`."""
+    """The cores that a Cores= text names, as Slurm's bitmaps read it; None where one lies beyond `cores`.
+
+    What is no digit, comma or dash is skipped, and a part without digits is core 0 (S:src/common/bitstring.c bitfmt2int).
+    """
+    if ":" in text:
+        return _stepped(text, cores)
     chosen: set[int] = set()
-    for part in re.sub(r"[^0-9,-]", "", text).split(","):
-        if not part:
-            continue
-        low, _, high = part.rpartition("-")
-        first, last = int(low.rpartition("-")[2] or high or 0), int(high or 0)
+    for part in [] if text[:1] in ("", ",") else text.split(","):
+        low, dash, high = re.sub(r"[^0-9-]", "", part).rpartition("-")
+        last = int(high or 0)
+        first = int(low.rpartition("-")[2] or 0) if dash else last
         if max(first, last) >= cores:
             return None
         chosen.update(range(first, last + 1))
     return frozenset(chosen)
+
+
+def _stepped(text: str, cores: int) -> frozenset[int] | None:
+    """`0-8:2` is 0, 2, 4, 6: the last number is not part of it."""
+    found = re.fullmatch(r"([0-9]*)-([0-9]*):([0-9]+)", text)
+    if not found or int(found[3]) == 0 or int(found[2] or 0) < int(found[1] or 0):
+        return None
+    chosen = frozenset(range(int(found[1] or 0), int(found[2] or 0), int(found[3])))
+    return None if any(core >= cores for core in chosen) else chosen
 
 
 def _links_fault(text: str) -> str | None:

@@ -148,7 +148,7 @@ def judge_keys(line: SlurmLine, release: Release, verdict: Verdict) -> None:
     for pair in line.pairs[1:]:
         key = pair.key.lower()
         if key not in allowed:
-            verdict.take(unknown_key(pair, tuple(release.node_keys), "a NodeName line takes"))
+            verdict.take([unknown_key(pair, tuple(release.node_keys), "a NodeName line takes")], fatal=True)
         elif key in _NUMBERS and number(pair.value, key in _WITH_K) is None:
             verdict.die(BAD_NUMBER, pair.place, f"{pair.key}={pair.value} is not a number that Slurm takes")
         if key in seen:

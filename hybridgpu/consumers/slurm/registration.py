@@ -6,7 +6,7 @@ gres_node_config_unpack, _node_config_validate, _valid_gres_types, _valid_gres_t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from hybridgpu.consumers.slurm.gresconf import Record, core_set
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
@@ -25,6 +25,12 @@ NODE_INVALID = Rule(
 
 RULES = (NODE_INVALID,)
 
+NO_REASON = "no reason given"
+"""How a reason begins where slurmctld sets INVALID for Cores beyond the node's, with no Reason or a misleading one.
+
+Run: 26.05 none ("with reason:(null)"), 24.11 none or "count too low (0 < 4)".
+"""
+
 
 def invalid_reason(
     wants: Mapping[str, Wanted],
@@ -32,39 +38,40 @@ def invalid_reason(
     names: tuple[str, ...],
     hardware: Hardware,
     release: Release,
-    *,
-    config_overrides: bool = False,
+    filed: Set[str],
     node: str = "",
 ) -> str | None:
     """The controller's reason, in its words, for the first GRES name it finds fault with; None where all is well.
 
-    `wants` is what slurm.conf asks for, `records` what slurmd registers; `config_overrides` is SlurmdParameters'.
+    `wants` is what slurm.conf asks for, `records` what slurmd registers. `filed` are the names with device files on any
+    node: to slurmctld, one node's File is every node's (gres_node_config_unpack). The same with and without
+    SlurmdParameters=config_overrides (run with it, read without).
     """
     for name in names:
         mine = [record for record in records if record.name == name]
-        reason = _reason(name, wants.get(name, Wanted(name, 0)), mine, wants, hardware, release, config_overrides, node)
+        want = wants.get(name, Wanted(name, 0))
+        reason = _reason(want, mine, name in filed, bool(wants.keys() & SHARED), hardware, release, node)
         if reason:
             return reason
     return None
 
 
 def _reason(
-    name: str,
     want: Wanted,
     mine: list[Record],
-    wants: Mapping[str, Wanted],
+    filed: bool,
+    sharing: bool,
     hardware: Hardware,
     release: Release,
-    config_overrides: bool,
     node: str,
 ) -> str | None:
+    name = want.name
     total = sum(record.count for record in mine)
     if want.count > total:
         return f"gres/{name} count reported lower than configured ({total} < {want.count})"
-    shares = name == "gpu" and any(other in wants for other in SHARED)
-    topology = any(r.cores is not None or r.type is not None for r in mine) or shares
-    if topology and any(record.has_file for record in mine) and want.count:
-        reason = _topology(name, want, mine, hardware, release, node)
+    topology = any(r.cores is not None or r.type is not None for r in mine) or (sharing and name == "gpu")
+    if topology and filed and want.count:
+        reason = _topology(want, mine, hardware, release, node)
         if reason:
             return reason
     if not topology:
@@ -74,8 +81,8 @@ def _reason(
             found = sum(r.count for r in mine if _is(r, kind))
             if found < count:
                 return f"gres/{name}:{kind} count too low ({found} < {count})"
-    if release.types_must_be_configured and want.types and not config_overrides:
-        stray = next((r for r in mine if r.has_file and not any(_is(r, kind) for kind, _ in want.types)), None)
+    if release.types_must_be_configured and want.types:
+        stray = next((r for r in mine if filed and not any(_is(r, kind) for kind, _ in want.types)), None)
         if stray is not None:
             return f"gres/{name} type ({stray.type}) reported but not configured"
     return None
@@ -85,16 +92,16 @@ def _is(record: Record, kind: str) -> bool:
     return gres_id(record.type or "") == gres_id(kind)
 
 
-def _topology(
-    name: str, want: Wanted, mine: list[Record], hardware: Hardware, release: Release, node: str
-) -> str | None:
-    """Cores must be whole sockets (24.11 on), and Links no longer than the list of devices."""
+def _topology(want: Wanted, mine: list[Record], hardware: Hardware, release: Release, node: str) -> str | None:
+    """Cores must be whole sockets (24.11 on), Links no longer than the list of devices."""
+    before = 0
     for record in mine:
         if record.cores is not None and release.cores_must_match_sockets:
-            reason = _cores(name, record.cores, hardware, node)
+            reason = _cores(want.name, record.cores, hardware, node)
             if reason:
                 return reason
-        if record.links is not None and not record.shared:
+        inside, before = before < want.count, before + record.count
+        if record.links is not None and not record.shared and inside:
             length = len(record.links.split(","))
             if length > want.count:
                 return (
@@ -107,7 +114,7 @@ def _topology(
 def _cores(name: str, text: str, hardware: Hardware, node: str) -> str | None:
     cores = core_set(text, hardware.cores)
     if cores is None:
-        return f"gres/{name}: invalid GRES core specification ({text}) on node {node}"
+        return f"{NO_REASON} (gres/{name} has Cores={text}, and node {node} only {hardware.cores} cores)"
     if len(cores) == hardware.cores:
         return None
     for socket in range(hardware.sockets):

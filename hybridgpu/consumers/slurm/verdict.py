@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from hybridgpu.model.finding import Finding, Place, Related, Rule
 
 
-@dataclass(slots=True)
 class Verdict:
-    """Findings in the order they arose; `fatal` once one of them stops the daemon."""
+    """Findings in the order they arose, each once; `fatal` as soon as one of them stops the daemon."""
 
-    findings: list[Finding] = field(default_factory=list)
-    fatal: bool = False
+    def __init__(self, findings: Iterable[Finding] = (), fatal: bool = False) -> None:
+        self._found = dict.fromkeys(findings)
+        self.fatal = fatal
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them so far."""
+        return tuple(self._found)
 
     def note(
         self, rule: Rule, place: Place | None, message: str, hint: str = "", related: Iterable[Related] = ()
     ) -> None:
         """Add a finding the daemon survives."""
-        finding = Finding(rule, place, message, hint, tuple(related))
-        if finding not in self.findings:
-            self.findings.append(finding)
+        self._found.setdefault(Finding(rule, place, message, hint, tuple(related)))
 
     def die(
         self, rule: Rule, place: Place | None, message: str, hint: str = "", related: Iterable[Related] = ()
@@ -30,7 +32,7 @@ class Verdict:
         self.fatal = True
         self.note(rule, place, message, hint, related)
 
-    def take(self, finding: Finding) -> None:
-        """Add a finding made elsewhere that the daemon dies of."""
-        self.fatal = True
-        self.findings.append(finding)
+    def take(self, findings: Iterable[Finding], fatal: bool) -> None:
+        """Add findings made elsewhere."""
+        self._found.update(dict.fromkeys(findings))
+        self.fatal = self.fatal or fatal
