@@ -6,7 +6,7 @@ hooks; the cards are character devices with nothing behind them. What is expecte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,7 +202,9 @@ OWN = {
 """The types of each node; without their prefixes 4g.20gb would be 1g.23gb to Slurm, and 7g.40gb 2g.45gb."""
 
 
-def test_nobody_gets_a_card_whose_profile_has_the_same_id(slurm_root: SlurmRoot, tmp_path: Path) -> None:
+def test_nobody_gets_a_card_whose_profile_has_the_same_id(
+    slurm_root: SlurmRoot, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     with live(slurm_root, COLLIDING, tmp_path) as cluster:
         assert states(cluster) == dict.fromkeys(OWN, "IDLE")
         for node, types in OWN.items():
@@ -212,6 +214,11 @@ def test_nobody_gets_a_card_whose_profile_has_the_same_id(slurm_root: SlurmRoot,
                 for other in OWN.keys() - {node}:
                     with pytest.raises(NotGranted):
                         cluster.srun(f"--gres=gpu:{kind}:1", f"--nodelist={other}", timeout=2)
+    types = sum(map(len, OWN.values()))
+    asked = types * (len(OWN) - 1)
+    record_property(
+        "measured", f"Slurm {slurm_root.version}: {types} types, {asked} requests on another's node, none granted"
+    )
 
 
 SITE: Mapping[str, Any] = {
