@@ -21,9 +21,7 @@ GRES_KEYS = (
 """The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""
 
 _GRES_STARTS = ("autodetect", "name", "nodename")
-_SLURM_RECORDS = frozenset(
-    ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost", "partition")
-)
+_SLURM_RECORDS = frozenset(("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost"))
 """Keys of slurm.conf that begin a record of several pairs; every other key stands alone on its line."""
 
 _DEFAULT_FORBIDS = ("nodehostname", "bcastaddr", "nodeaddr")
@@ -278,9 +276,13 @@ def unreadable(text: str, place: Place, after: str | None = None) -> Finding:
     return Finding(UNREADABLE, place, message)
 
 
-def unknown_key(pair: Pair, allowed: tuple[str, ...], words: str) -> Finding:
-    """A finding about a key that is not among the allowed ones, with the nearest right one."""
+def unknown_key(pair: Pair, allowed: tuple[str, ...], words: str = "") -> Finding:
+    """A finding about a key that is not among the allowed ones, with the nearest right one.
+
+    `words` introduce the list of the allowed ones; without them it is too long to be told.
+    """
     near = get_close_matches(pair.key.lower(), [key.lower() for key in allowed], 1)
     spelled = {key.lower(): key for key in allowed}
     hint = f"did you mean {spelled[near[0]]}?" if near else ""
-    return Finding(UNKNOWN_KEY, pair.place, f"unknown key '{pair.key}'; {words} {', '.join(sorted(allowed))}", hint)
+    told = f"; {words} {', '.join(sorted(allowed))}" if words else ""
+    return Finding(UNKNOWN_KEY, pair.place, f"unknown key '{pair.key}'{told}", hint)

@@ -6,7 +6,7 @@ so that ten thousand equal nodes cost little more than one. Nothing is read or w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import (
@@ -20,10 +20,10 @@ from hybridgpu.consumers.slurm import (
     registration,
     shares,
 )
-from hybridgpu.consumers.slurm.conf import INCLUDE_NOT_GIVEN, NodeRecord, SlurmFiles
+from hybridgpu.consumers.slurm.conf import INCLUDE_NOT_GIVEN, NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.nodegres import Wanted
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -93,6 +93,7 @@ def consume(
     """
     overall = Verdict(files.findings, files.fatal)
     _read_gres_conf(files, overall)
+    _judge_keys(files, release, overall)
     for line in files.records.get("nodename", ()):
         nodeline.judge_keys(line, release, overall)
     for node in files.nodes:
@@ -103,7 +104,7 @@ def consume(
     members = [nodeline.node_names(node, release) for node in files.nodes]
     complete = not any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.findings)
     known = {name for mine in members for name in mine} if complete else None
-    index = _GresIndex((files.gres or ()) if names else (), known, release, overall)
+    index = GresIndex((files.gres or ()) if names else (), known, release, overall)
     judge = _Judge(files, names, index, release, detected or {})
     results: dict[str, NodeResult] = {}
     for node, mine in zip(files.nodes, members, strict=True):
@@ -117,6 +118,14 @@ def consume(
     return Consumption(release, results, overall.findings, overall.fatal)
 
 
+def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
+    """Keys of slurm.conf that the release does not know."""
+    known = {key.lower() for key in release.conf_keys}
+    first = [*(pairs[0] for pairs in files.settings.values()), *(lines[0].pairs[0] for lines in files.records.values())]
+    unknown = [unknown_key(pair, tuple(release.conf_keys)) for pair in first if pair.key.lower() not in known]
+    verdict.take(unknown, fatal=bool(unknown))
+
+
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
     """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
     types = files.setting("GresTypes")
@@ -127,68 +136,13 @@ def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
         verdict.note(nodegres.NOT_IN_TYPES, files.gres[0].place, message)
 
 
-class _GresIndex:
-    """The lines of gres.conf by node: grouped by the text of their NodeName, so that each text is expanded once."""
-
-    def __init__(self, lines: Sequence[SlurmLine], known: Set[str] | None, release: Release, verdict: Verdict) -> None:
-        """`known` are the nodes of slurm.conf; None where not all of them can be known."""
-        self.known = known
-        self.everywhere: list[tuple[int, SlurmLine]] = []
-        self.groups: list[list[tuple[int, SlurmLine]]] = []
-        self.of_node: dict[str, list[int]] = {}
-        self.autodetect: Pair | None = None
-        self.filed: set[str] = set()
-        self.contents: dict[tuple[tuple[str, str], ...], int] = {}
-        by_text: dict[str, int] = {}
-        for at, line in enumerate(lines):
-            key = line.pairs[0].key.lower() if line.pairs else ""
-            named = line.get("name")
-            if named and line.get("file", "files", "multiplefiles"):
-                self.filed.add(named.value)
-            if key == "autodetect":
-                self.autodetect = line.pairs[0]
-            elif key == "name":
-                self.everywhere.append((at, line))
-            elif key == "nodename":
-                text = line.pairs[0].value
-                if text not in by_text:
-                    by_text[text] = len(self.groups)
-                    self.groups.append([])
-                    self._assign(text, line, release, verdict)
-                self.groups[by_text[text]].append((at, line))
-
-    def _assign(self, text: str, line: SlurmLine, release: Release, verdict: Verdict) -> None:
-        try:
-            nodes = expand(text, release.hostlist_suffix)
-        except BadHostlist as bad:
-            verdict.note(gresconf.NODES_UNREADABLE, line.pairs[0].place, f"NodeName={text}: {bad}")
-            return
-        if self.known is not None and nodes and self.known.isdisjoint(nodes):
-            message = f"NodeName={text}: slurm.conf has no node of this name"
-            verdict.note(gresconf.NODES_UNKNOWN, line.pairs[0].place, message)
-        group = len(self.groups) - 1
-        for node in dict.fromkeys(nodes):
-            self.of_node.setdefault(node, []).append(group)
-
-    def lines(self, groups: tuple[int, ...]) -> list[SlurmLine]:
-        """The lines that apply where these groups do, in file order."""
-        mine = self.everywhere + [entry for group in groups for entry in self.groups[group]]
-        return [line for _, line in sorted(mine, key=lambda entry: entry[0])]
-
-    def content(self, line: SlurmLine) -> int:
-        """A number that is the same for lines that say the same to a node: NodeName's value is not part of it."""
-        starts_with_name = line.pairs[0].key.lower() == "name"
-        text = tuple((p.key.lower(), p.value) for p in line.pairs[0 if starts_with_name else 1 :])
-        return self.contents.setdefault(text if starts_with_name else (("", ""), *text), len(self.contents))
-
-
 @dataclass(slots=True)
 class _Judge:
     """Judges nodes, and remembers what it found for each shape."""
 
     files: SlurmFiles
     names: tuple[str, ...]
-    index: _GresIndex
+    index: GresIndex
     release: Release
     detected: Mapping[str, Sequence[DetectedGpu]]
     seen: dict[int, cluster.SeenNode] = field(default_factory=dict)

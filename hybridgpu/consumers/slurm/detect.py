@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hybridgpu.consumers.slurm.gresconf import Record, core_set
+from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.values import core_set
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Place, Rule, Severity

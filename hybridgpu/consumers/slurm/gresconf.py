@@ -5,13 +5,13 @@ Whether a record meets something in slurm.conf is not asked here. Source: S:src/
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hybridgpu.consumers.slurm import values
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
-from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED, multiplier
+from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
@@ -19,7 +19,6 @@ from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 ENV_FLAGS = frozenset(("nvidia_gpu_env", "amd_gpu_env", "intel_gpu_env", "opencl_env"))
-_MAX_LINK = 1023
 
 RECORD_WITHOUT_NAME = Rule(
     "slurm-gres-record-without-name",
@@ -311,11 +310,11 @@ class _Parser:
         cores, links = line.get("cores", "cpus"), line.get("link", "links")
         if cores:
             record.cores = cores.value
-            if core_set(cores.value, self.cores) is None:
+            if values.core_set(cores.value, self.cores) is None:
                 message = f"{cores.key}={cores.value} goes beyond the node's {self.cores} cores (0-{self.cores - 1})"
                 self.verdict.note(CORES_INVALID, cores.place, message)
         if links:
-            fault = _links_fault(links.value)
+            fault = values.links_fault(links.value)
             if fault:
                 self.verdict.note(LINKS_INVALID, links.place, f"{links.key}={links.value}: {fault}")
             else:
@@ -325,7 +324,7 @@ class _Parser:
         if pair is None:
             record.count = record.count or 1
             return
-        count = _number(pair.value)
+        count = values.count(pair.value)
         if count is None:
             self.verdict.die(BAD_COUNT, pair.place, f"Count={pair.value} is not a count")
             return
@@ -333,58 +332,3 @@ class _Parser:
             message = f"Count={pair.value}, but the record has {record.count} device(s)"
             self.verdict.die(COUNT_NOT_FILES, pair.place, message)
         record.count = count
-
-
-def _number(text: str) -> int | None:
-    """A count as slurmd computes it, in 64 bits without sign (-3 is a huge number); None where it refuses."""
-    found = re.match(r"[+-]?[0-9]+", text)
-    digits = found[0] if found else "0"
-    factor = multiplier(text[found.end() :] if found else text)
-    if factor is None or not -(2**63) < int(digits) < 2**63 - 1:
-        return None
-    count = int(digits) * factor % 2**64
-    return count if count < 2**64 - 2 else None
-
-
-def core_set(text: str, cores: int) -> frozenset[int] | None:
-    """The cores that a Cores= text names, as Slurm's bitmaps read it; None where one lies beyond `cores`.
-
-    What is no digit, comma or dash is skipped, and a part without digits is core 0 (S:src/common/bitstring.c bitfmt2int).
-    """
-    if ":" in text:
-        return _stepped(text, cores)
-    chosen: set[int] = set()
-    for part in [] if text[:1] in ("", ",") else text.split(","):
-        low, dash, high = re.sub(r"[^0-9-]", "", part).rpartition("-")
-        last = int(high or 0)
-        first = int(low.rpartition("-")[2] or 0) if dash else last
-        if max(first, last) >= cores:
-            return None
-        chosen.update(range(first, last + 1))
-    return frozenset(chosen)
-
-
-def _stepped(text: str, cores: int) -> frozenset[int] | None:
-    """`0-8:2` is 0, 2, 4, 6: the last number is not part of it."""
-    found = re.fullmatch(r"([0-9]*)-([0-9]*):([0-9]+)", text)
-    if not found or int(found[3]) == 0 or int(found[2] or 0) < int(found[1] or 0):
-        return None
-    chosen = frozenset(range(int(found[1] or 0), int(found[2] or 0), int(found[3])))
-    return None if any(core >= cores for core in chosen) else chosen
-
-
-def _links_fault(text: str) -> str | None:
-    if not text:
-        return "is empty"
-    tokens = [token for token in text.split(",") if token]
-    values = [int(t) if re.fullmatch(r"\s*[+-]?[0-9]+", t) else None for t in tokens]
-    if any(value is None or not -2 <= value <= _MAX_LINK for value in values):
-        return "holds what is no number from -2 to 1023"
-    if values.count(-1) != 1:
-        return f"has {values.count(-1)} times -1, must have one"
-    return None
-
-
-def starts(lines: Iterable[SlurmLine], key: str) -> tuple[SlurmLine, ...]:
-    """The lines whose first key is this one (lower case)."""
-    return tuple(line for line in lines if line.pairs and line.pairs[0].key.lower() == key)

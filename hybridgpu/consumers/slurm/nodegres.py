@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.values import multiplier
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
@@ -81,11 +82,6 @@ RULES = (
 )
 
 _COUNT = re.compile(r"([0-9]+)(.*)", re.DOTALL)
-_SUFFIXES: Mapping[str, int] = {
-    "": 1,
-    **{f"{unit}{ending}": 1024**power for power, unit in enumerate("kmgtp", 1) for ending in ("", "ib")},
-    **{f"{unit}b": 1000**power for power, unit in enumerate("kmgtp", 1)},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +91,6 @@ class Wanted:
     name: str
     count: int
     types: tuple[tuple[str, int], ...] = ()
-
-
-def multiplier(suffix: str) -> int | None:
-    """K, KiB = 1024, KB = 1000 ... P; None for an unknown suffix (S:slurm_protocol_defs.c suffix_mult)."""
-    return _SUFFIXES.get(suffix.lower())
 
 
 def contexts(gres_types: str, place: Place | None, verdict: Verdict) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from hybridgpu.consumers.slurm.confkeys import COMMON
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,6 +31,7 @@ class Release:
         (S@22.05:gres_c_s.c _build_sharing_list; mended in 23.02.7 and 23.11.0).
     checks_plain_files: a GRES without a plugin of its own may not name a device file twice (gres_node_config_load).
     hostlist_suffix: text behind the last bracket of a host list is taken (`n[1-2]-ib`), not refused (hostlist.c).
+    conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
     node_keys: the keys of a NodeName line (read_config.c _parse_nodename).
     prolog_flags: the values of PrologFlags (prolog_str2flags).
     reload: what makes a changed Gres= hold: `scontrol reconfigure`, or a restart of slurmctld and the node's slurmd
@@ -53,6 +56,7 @@ class Release:
     splits_mig: bool
     checks_plain_files: bool
     hostlist_suffix: bool
+    conf_keys: frozenset[str]
     node_keys: frozenset[str]
     prolog_flags: tuple[str, ...]
     reload: Literal["restart", "reconfigure"]
@@ -88,6 +92,7 @@ _22_05 = Release(
     splits_mig=True,
     checks_plain_files=False,
     hostlist_suffix=False,
+    conf_keys=COMMON | {"AccountingStorageLoc", "FrontendName", "SchedulerAuth", "SlurmctldPlugstack"},
     node_keys=frozenset(
         (
             *("BcastAddr", "Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "CPUSpecList", "CpuBind", "Feature"),
@@ -109,6 +114,7 @@ _22_05 = Release(
 _23_02 = replace(
     _22_05,
     major="23.02",
+    conf_keys=_22_05.conf_keys - {"SlurmctldPlugstack"} | {"MaxBatchRequeue", "PreemptParameters", "SuspendExcStates"},
     gres_flags=(*_22_05.gres_flags, "explicit"),
     bare_flags_count=True,
     flags_compared="all",
@@ -129,6 +135,7 @@ _23_11 = replace(
 _24_05 = replace(
     _23_11,
     major="24.05",
+    conf_keys=_23_11.conf_keys - {"SchedulerAuth"} | {"HashPlugin", "TLSParameters", "TLSType"},
     node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},
     prolog_flags=(*_23_11.prolog_flags, "RunInJob"),
     prolog_lines_add_up=True,
@@ -136,16 +143,34 @@ _24_05 = replace(
 _24_11 = replace(
     _24_05,
     major="24.11",
+    conf_keys=_24_05.conf_keys | {"CertmgrParameters", "CertmgrType", "DataParserParameters"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
     cores_must_match_sockets=True,
     other_gres_confines=True,
     reason_survives_resume=True,
 )
-_25_05 = replace(_24_11, major="25.05", node_keys=_24_11.node_keys | {"Topology"}, reason_survives_resume=None)
-_25_11 = replace(_25_05, major="25.11", node_keys=_25_05.node_keys | {"GresConf", "Parameters"}, prolog_uuids="all")
+_25_05 = replace(
+    _24_11,
+    major="25.05",
+    conf_keys=_24_11.conf_keys - {"FrontendName"}
+    | {"CertgenParameters", "CertgenType", "EpilogTimeout", "PrologTimeout"},
+    node_keys=_24_11.node_keys | {"Topology"},
+    reason_survives_resume=None,
+)
+_25_11 = replace(
+    _25_05,
+    major="25.11",
+    conf_keys=_25_05.conf_keys - {"AccountingStorageLoc"}
+    | {"CliFilterParameters", "HttpParserType", "JobCompPassScript", "MetricsType", "NamespaceType", "UrlParserType"},
+    node_keys=_25_05.node_keys | {"GresConf", "Parameters"},
+    prolog_uuids="all",
+)
 _26_05 = replace(
     _25_11,
     major="26.05",
+    conf_keys=_25_11.conf_keys
+    | {"HealthCheckTimeout", "LicenseParameters", "MetricsAuthUsers", "MetricsParameters", "PowerAction"}
+    | {"SlurmctldHttpAuthParameters", "SlurmdHttpAuthParameters"},
     autodetect=("full", "nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
     autodetect_sees_mig=("full", "nvml"),
     gres_flags=(*_25_11.gres_flags, "env_uuid"),
