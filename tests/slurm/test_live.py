@@ -214,10 +214,10 @@ def test_nobody_gets_a_card_whose_profile_has_the_same_id(
                 for other in OWN.keys() - {node}:
                     with pytest.raises(NotGranted):
                         cluster.srun(f"--gres=gpu:{kind}:1", f"--nodelist={other}", timeout=2)
-    types = sum(map(len, OWN.values()))
-    asked = types * (len(OWN) - 1)
+    named = sum(len(types) for types in OWN.values())
+    asked = named * (len(OWN) - 1)
     record_property(
-        "measured", f"Slurm {slurm_root.version}: {types} types, {asked} requests on another's node, none granted"
+        "measured", f"Slurm {slurm_root.version}: {named} types, {asked} requests on another's node, none granted"
     )
 
 
