@@ -112,9 +112,10 @@ class _Reading:
 
     def _include(self, include: re.Match[str], logical: _Logical, ancestors: tuple[str, ...]) -> None:
         """Follow an Include: relative to the folder of the file that includes, %c for the cluster (never a glob)."""
-        rest = logical.text[include.end() :]
-        if rest.strip(_SPACE):
-            self.lines.append(SlurmLine((), rest.strip(_SPACE), logical.place(include.end())))
+        rest = logical.text[include.end() :].lstrip(_SPACE)
+        if rest:
+            place = logical.place(len(logical.text) - len(rest))
+            self.lines.append(SlurmLine((), rest.rstrip(_SPACE), place))
         name = include[1].replace("%c", self.cluster_name.lower())
         path = name if name.startswith("/") else posixpath.join(posixpath.dirname(ancestors[-1]), name)
         place = logical.place(include.start(1))

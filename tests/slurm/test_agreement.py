@@ -7,8 +7,10 @@ import random
 import pytest
 
 from hybridgpu.consumers.slurm import RELEASES, consume, load
-from testbed.slurm.root import SUITES, SlurmdReport, SlurmRoot
+from testbed.slurm.root import SlurmdReport, SlurmRoot
 from tests.conftest import soak
+from tests.consumers.slurm.test_consume import FOUND, OFFERS
+from tests.consumers.slurm.test_rules import CLEAN, OLDER
 from tests.slurm.confgen import Generator, Pair
 
 Row = tuple[str, str | None, int, tuple[str, ...], str | None, str | None]
@@ -36,18 +38,33 @@ def died(report: SlurmdReport) -> bool:
     return report.died or any("duplicate device file name" in message for message in report.messages)
 
 
-@pytest.mark.slurm
-@pytest.mark.parametrize("release", SUITES)
+def compare(root: SlurmRoot, pair: Pair) -> None:
+    report = root.slurmd_g(pair.files, pair.node)
+    got = None if died(report) else said(report)
+    assert got == expected(pair, root.release), f"{pair}\n--- slurmd {root.version} says {report.messages}"
+
+
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_slurmd_agrees(release: str, batch: int) -> None:
-    missing = SlurmRoot.missing(release)
-    if missing:
-        pytest.skip(missing)
-    root = SlurmRoot.for_version(release)
+def test_slurmd_agrees_on_generated_pairs(slurm_root: SlurmRoot, batch: int) -> None:
     for number in range(soak(150, 2000) // BATCHES):
-        rng = random.Random(f"{release} {batch} {number}")
-        pair = Generator(rng, damage=rng.choice((0, 0, 1, 1, 2, 3, 5))).pair()
-        report = root.slurmd_g(pair.files, pair.node)
-        want = expected(pair, release)
-        got = None if died(report) else said(report)
-        assert got == want, f"{pair}\n--- slurmd {root.version} says {report.messages}"
+        rng = random.Random(f"{slurm_root.release} {batch} {number}")
+        compare(slurm_root, Generator(rng, damage=rng.choice((0, 0, 1, 1, 2, 3, 5))).pair())
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_slurmd_agrees_on_what_it_taught_us(slurm_root: SlurmRoot, name: str) -> None:
+    files, releases, _ = FOUND[name]
+    if slurm_root.release in releases.split():
+        compare(slurm_root, Pair(files, "n1"))
+
+
+@pytest.mark.parametrize("name", OFFERS)
+def test_slurmd_agrees_on_the_offers_that_are_written_out(slurm_root: SlurmRoot, name: str) -> None:
+    compare(slurm_root, Pair(OFFERS[name][0], "n1"))
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_slurmd_has_no_word_on_what_we_call_clean(slurm_root: SlurmRoot, name: str) -> None:
+    if slurm_root.release > OLDER.get(name, ""):
+        report = slurm_root.slurmd_g(CLEAN[name], "n1")
+        assert (report.status, report.messages) == (0, ())

@@ -102,8 +102,7 @@ def consume(
     types = files.setting("GresTypes")
     names = nodegres.contexts(types.value if types else "", types.place if types else None, overall)
     members = [nodeline.node_names(node, release) for node in files.nodes]
-    complete = not any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.findings)
-    known = {name for mine in members for name in mine} if complete else None
+    known = {name for mine in members for name in mine} if _all_nodes_known(files) else None
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
     judge = _Judge(files, names, index, release, detected or {})
     results: dict[str, NodeResult] = {}
@@ -116,6 +115,12 @@ def consume(
         dead = {id(r): NodeResult(None, r.findings, True) for r in results.values()}
         results = {name: dead[id(result)] for name, result in results.items()}
     return Consumption(release, results, overall.findings, overall.fatal)
+
+
+def _all_nodes_known(files: SlurmFiles) -> bool:
+    """Whether slurm.conf, as given, names all nodes: nothing left out, and no room for dynamic nodes (MaxNodeCount)."""
+    left_out = any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.findings)
+    return bool(files.nodes) and not left_out and files.setting("MaxNodeCount") is None
 
 
 def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
