@@ -26,11 +26,15 @@ def lacking(what: str) -> NoReturn:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="session", params=[pytest.param(release, marks=pytest.mark.slurm) for release in SUITES])
-def slurm_root(request: pytest.FixtureRequest) -> SlurmRoot:
-    """A root with Slurm, once for each release that there is a root for."""
-    release: str = request.param
+def root_of(release: str) -> SlurmRoot:
+    """The root with this release of Slurm, built where it is missing; see `lacking` for where it can't be had."""
     missing = SlurmRoot.missing(release)
     if missing:
         lacking(missing)
     return SlurmRoot.for_version(release)
+
+
+@pytest.fixture(scope="session", params=[pytest.param(release, marks=pytest.mark.slurm) for release in SUITES])
+def slurm_root(request: pytest.FixtureRequest) -> SlurmRoot:
+    """A root with Slurm, once for each release that there is a root for."""
+    return root_of(request.param)
