@@ -11,7 +11,7 @@ import pytest
 from hybridgpu.inventory.load import load_site
 from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import render_tree
-from testbed.slurm.root import SlurmRoot
+from tests.conftest import root_of
 
 EXAMPLES = sorted(path.parent for path in Path("examples").glob("*/inventory.yaml"))
 SLURM_CONF = """\
@@ -55,7 +55,7 @@ def test_slurmd_takes_it(folder: Path) -> None:
             if config.body.slurm is None or id(config.body) in seen:
                 continue
             seen.add(id(config.body))
-            report = SlurmRoot.for_version(release).slurmd_g({**files, "slurm.conf": SLURM_CONF}, config.name)
+            report = root_of(release).slurmd_g({**files, "slurm.conf": SLURM_CONF}, config.name)
             assert (report.died, report.messages) == (False, ())
             gpus = [device for device in report.devices if device.name == "gpu"]
             assert [d.files for d in gpus] == [d.files for d in config.body.slurm_devices]

@@ -123,9 +123,12 @@ def read_keys(block: Mapping | None, release: Release, gres_types: tuple[str, ..
 
 
 def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tuple[str, ...]]:
-    """NodeAddr, NodeHostname, Port and BcastAddr, one value a host; what cannot be paired is reported."""
+    """NodeAddr, NodeHostname, Port and BcastAddr, one value a host; what cannot be paired is reported.
+
+    One address for several hosts means several slurmd on one machine: so it is taken only with a port each.
+    """
     paired: dict[str, tuple[str, ...]] = {}
-    for key in ADDRESS_KEYS:
+    for key in sorted(ADDRESS_KEYS, key=lambda key: key != "Port"):
         value = keys.values.get(key)
         if value is None:
             continue
@@ -136,11 +139,13 @@ def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tu
             continue
         if key == "Port" and not all(_is_number(port, 2**16) for port in every):
             report.add(NOT_A_NUMBER, value, f"Port {shown(value.text)} is no port; allowed: numbers from 0 to 65535")
-        elif len(every) == len(hosts) or (key == "Port" and len(every) == 1):
-            paired[key] = every if len(every) == len(hosts) else every * len(hosts)
+        elif len(every) == len(hosts):
+            paired[key] = every
+        elif len(every) == 1 and (key == "Port" or len(set(paired.get("Port", ()))) == len(hosts)):
+            paired[key] = every * len(hosts)
         else:
             report.add(UNPAIRED, value, f"{key} {shown(value.text)} has {len(every)} values for {len(hosts)} hosts")
-    return paired
+    return {key: paired[key] for key in ADDRESS_KEYS if key in paired}
 
 
 def _canonical(word: Scalar, release: Release, report: Report) -> str | None:

@@ -26,16 +26,20 @@ def sorted_hosts(hosts: Iterable[str]) -> list[str]:
 
 
 def fold_paired(values: Sequence[str]) -> str:
-    """Values that Slurm pairs with NodeName one by one, so their order must survive the folding."""
+    """Values that Slurm pairs with NodeName one by one, so their order must survive the folding; one for all is one."""
+    if len(set(values)) == 1:
+        return values[0]
     return fold_hosts(values) if sorted_hosts(values) == list(values) else ",".join(values)
 
 
 def fold_ports(ports: Sequence[str]) -> str:
     """Ports paired with NodeName: `[17001-17004]`, or a plain list where they are not consecutive."""
+    if len(set(ports)) == 1:
+        return ports[0]
     numbers = [int(port) for port in ports]
-    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"[{numbers[0]}-{numbers[-1]}]"
-    return ports[0] if len(ports) == 1 else f"[{','.join(ports)}]"
+    return f"[{','.join(ports)}]"
 
 
 def fold_device(minors: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from hybridgpu.render.gres import KUBERNETES_CARDS, SHARED, gres_lines, gres_val
 from hybridgpu.render.hostlist import fold_hosts, fold_paired, fold_ports, sorted_hosts
 
 _ORDER = ("gpu", "mps", "shard")
-_PAIRED = {"NodeAddr": fold_paired, "NodeHostname": fold_paired, "Port": fold_ports}
+_PAIRED = {"NodeAddr": fold_paired, "NodeHostname": fold_paired, "BcastAddr": fold_paired, "Port": fold_ports}
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,11 @@ def test_folded_forms(hosts: list[str], folded: str) -> None:
 def test_paired_values_keep_their_order() -> None:
     assert fold_paired(["10.0.0.1", "10.0.0.2"]) == "10.0.0.[1-2]"
     assert fold_paired(["10.0.0.2", "10.0.0.1"]) == "10.0.0.2,10.0.0.1"
-    assert fold_paired(["host", "host"]) == "host,host"
+    assert fold_paired(["host", "host"]) == "host"
     assert fold_ports(["17001", "17002"]) == "[17001-17002]"
     assert fold_ports(["17002", "17001"]) == "[17002,17001]"
     assert fold_ports(["6818"]) == "6818"
+    assert fold_ports(["6818", "6818"]) == "6818"
 
 
 def test_device_files() -> None:

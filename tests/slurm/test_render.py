@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hybridgpu.inventory.load import load_site
 from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import render_tree, slurm_texts
-from testbed.slurm.root import SlurmdReport, SlurmRoot
-from tests.conftest import soak
+from testbed.slurm.root import SlurmdReport
+from tests.conftest import root_of, soak
 from tests.slurm.inventories import Case, Node, cases
 
 pytestmark = pytest.mark.slurm
@@ -32,7 +32,7 @@ SPLITS = {"22.05": False, "24.11": True, "26.05": True}
 
 @pytest.mark.parametrize("version", sorted(SPLITS))
 def test_slurmd_sees_what_the_table_says(version: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = SlurmRoot.for_version(version)
+    root = root_of(version)
 
     @settings(
         max_examples=soak(30, 400),
