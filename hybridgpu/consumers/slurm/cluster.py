@@ -44,6 +44,13 @@ MPS_PROLOG_LATE = Rule(
     "Write PrologFlags=Contain.",
     "slurm.conf.5 PrologFlags",
 )
+MPS_PRIVATE_SHM = Rule(
+    "slurm-mps-private-shm",
+    Severity.WARNING,
+    "Jobs get a /dev/shm of their own (job_container/tmpfs does it by default), and MPS clients need the daemon's.",
+    "Write Dirs=/tmp in job_container.conf, or let the daemon join the job's namespace.",
+    "job_container.conf.5 Dirs; run on 22.05: the task sees /run, not the prolog's /dev/shm",
+)
 CONSTRAIN_OFF = Rule(
     "slurm-constrain-devices-off",
     Severity.WARNING,
@@ -60,8 +67,8 @@ CONSTRAIN_UNUSED = Rule(
 )
 
 RULES = (
-    *(NEEDS_CONS_TRES, TRES_WITHOUT_DBD, PROLOG_FLAG_UNKNOWN, MPS_PROLOG_LATE, CONSTRAIN_OFF, CONSTRAIN_UNUSED),
-    TASK_LOSES_GPUS,
+    *(NEEDS_CONS_TRES, TRES_WITHOUT_DBD, PROLOG_FLAG_UNKNOWN, MPS_PROLOG_LATE, MPS_PRIVATE_SHM),
+    *(CONSTRAIN_OFF, CONSTRAIN_UNUSED, TASK_LOSES_GPUS),
 )
 
 _ADDS_UP = ("prolog", "epilog", "prologslurmctld", "epilogslurmctld")
@@ -143,6 +150,9 @@ def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: 
     if "mps" in used and prolog and not _IMPLY_ALLOC & {word.lower() for word in words}:
         place = flags.place if flags else prolog.place
         verdict.note(MPS_PROLOG_LATE, place, f"PrologFlags={','.join(words)} has no Alloc, and nodes have mps")
+    container = files.setting("JobContainerType") or files.setting("NamespaceType")
+    if "mps" in used and container and "tmpfs" in container.value:
+        verdict.note(MPS_PRIVATE_SHM, container.place, f"{container.key}={container.value}, and nodes have mps")
 
 
 def _judge_devices(files: SlurmFiles, used: set[str], verdict: Verdict) -> None:

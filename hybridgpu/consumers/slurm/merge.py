@@ -132,13 +132,13 @@ def merge(
             _judge_count(want, pool, node_place, verdict)
         if want is not None and want.count:
             for kind, count in want.types or ((None, want.count),):
-                taken, missing = _take(kind, count, pool, verdict)
+                taken, missing = _take(kind, count, pool, node_place, verdict)
                 if not (detecting and name == "gpu"):
                     _judge_missing(name, kind, count, missing, (taken, pool), node_place, verdict)
                 merged += taken
                 if missing:
                     _append(merged, Record(name, gres_id(name), kind, missing, (), False, node_place))
-        _judge_rest(name, pool, bool(want and want.count), verdict)
+        _judge_rest(name, pool, bool(want and want.count), node_place, verdict)
     return merged
 
 
@@ -157,7 +157,9 @@ def _judge_count(want: Wanted, pool: list[Record], node_place: Place | None, ver
         verdict.note(TYPE_AS_COUNT, node_place, message)
 
 
-def _take(kind: str | None, count: int, pool: list[Record], verdict: Verdict) -> tuple[list[Record], int]:
+def _take(
+    kind: str | None, count: int, pool: list[Record], node_place: Place | None, verdict: Verdict
+) -> tuple[list[Record], int]:
     """Fill one entry of Gres= from the pool, in its order; an entry without a type takes any and drops its type.
 
     What is taken leaves the pool; gives the records, and how many are missing.
@@ -178,7 +180,7 @@ def _take(kind: str | None, count: int, pool: list[Record], verdict: Verdict) ->
             verdict.note(TYPE_CASE, record.place, f"Type={record.type}, but Gres= of slurm.conf has {kind}")
         del pool[at]
         if record.count > count:
-            _judge_cut(record, record.count - count, verdict)
+            _judge_cut(record, record.count - count, node_place, verdict)
             record = replace(record, count=count, files=record.files[:count])
         taken.append(record)
         count -= record.count
@@ -189,9 +191,10 @@ def _label(name: str, kind: str | None) -> str:
     return name if kind is None else f"{name}:{kind}"
 
 
-def _judge_cut(record: Record, rest: int, verdict: Verdict) -> None:
+def _judge_cut(record: Record, rest: int, node_place: Place | None, verdict: Verdict) -> None:
+    related = (Related(node_place, "the node's Gres= stands here"),) if node_place else ()
     message = f"{_label(record.name, record.type)}: {rest} more in gres.conf than Gres= of slurm.conf expects"
-    verdict.note(MORE_THAN_CONFIGURED, record.place, message)
+    verdict.note(MORE_THAN_CONFIGURED, record.place, message, related=related)
 
 
 def _judge_missing(
@@ -224,12 +227,12 @@ def _judge_missing(
     verdict.note(FEWER_THAN_CONFIGURED if devices else COUNTS_DIFFER, node_place, message, related=related)
 
 
-def _judge_rest(name: str, pool: list[Record], configured: bool, verdict: Verdict) -> None:
+def _judge_rest(name: str, pool: list[Record], configured: bool, node_place: Place | None, verdict: Verdict) -> None:
     for record in pool:
         if not record.count:
             continue
         if configured:
-            _judge_cut(record, record.count, verdict)
+            _judge_cut(record, record.count, node_place, verdict)
         else:
             message = f"Gres= of the node has no {name}: {record.count} of {_label(name, record.type)} have no effect"
             verdict.note(NOT_CONFIGURED, record.place, message)

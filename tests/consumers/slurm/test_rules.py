@@ -117,6 +117,11 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         "slurm.conf:6:1",
         ["PrologFlags"],
     ),
+    "slurm-mps-private-shm": (
+        site("gpu:a100:2,mps:200", types="gpu,mps", conf="JobContainerType=job_container/tmpfs"),
+        "slurm.conf:6:1",
+        ["job_container/tmpfs", "mps"],
+    ),
     "slurm-constrain-devices-off": (site(cgroup_conf="ConstrainDevices=no"), "cgroup.conf:1:1", ["ConstrainDevices"]),
     "slurm-constrain-devices-unused": (
         site(conf="TaskPlugin=task/none", cgroup_conf="ConstrainDevices=yes"),
@@ -190,6 +195,7 @@ CLEAN: dict[str, dict[str, str]] = {
     "accounting": site(conf="AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageTRES=gres/gpu"),
     "two prologs": site(conf="Prolog=/a\nProlog=/b\nEpilog=/c\nEpilog=/d"),
     "a node range wider than the cluster": site(records=f"NodeName=n[1-99] {GPUS}"),
+    "a private /dev/shm without mps": site(conf="JobContainerType=job_container/tmpfs"),
     "records for dynamic nodes": site(records=f"{GPUS}\nNodeName=d[1-9] {GPUS}", conf="MaxNodeCount=100"),
 }
 OLDER = {"MIG with shards spread": "22.05", "two prologs": "23.11"}
