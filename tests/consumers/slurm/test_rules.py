@@ -195,7 +195,7 @@ CLEAN: dict[str, dict[str, str]] = {
     "accounting": site(conf="AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageTRES=gres/gpu"),
     "two prologs": site(conf="Prolog=/a\nProlog=/b\nEpilog=/c\nEpilog=/d"),
     "a node range wider than the cluster": site(records=f"NodeName=n[1-99] {GPUS}"),
-    "a private /dev/shm without mps": site(conf="JobContainerType=job_container/tmpfs"),
+    "a private /dev/shm without mps": site(conf="JobContainerType=job_container/tmpfs\nPrologFlags=Contain"),
     "records for dynamic nodes": site(records=f"{GPUS}\nNodeName=d[1-9] {GPUS}", conf="MaxNodeCount=100"),
 }
 OLDER = {"MIG with shards spread": "22.05", "two prologs": "23.11"}
