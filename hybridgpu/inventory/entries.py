@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hybridgpu.model.finding import Place
 from hybridgpu.model.gpu import GpuModel, Instance
 from hybridgpu.model.sharing import Scheduler, Sharing
-from hybridgpu.model.site import SlurmCluster
+from hybridgpu.model.site import KubernetesCluster, SlurmCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +67,10 @@ class SlurmSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Toleration:
-    """A Kubernetes toleration that the site's operands already have; None: the key is not given."""
-
-    key: str | None
-    operator: str | None
-    value: str | None
-    effect: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class KubernetesSettings:
-    """The `kubernetes:` block. `delivery` is `device-plugin` (the Helm chart) or `gpu-operator`."""
+    """The `kubernetes:` block."""
 
-    delivery: str
-    namespace: str
-    mps_root: str
-    tolerations: tuple[Toleration, ...]
+    cluster: KubernetesCluster
     place: Place
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hybridgpu.files.yamltree import Mapping, Node
 from hybridgpu.inventory.clean import word
-from hybridgpu.inventory.entries import KubernetesSettings, Toleration
+from hybridgpu.inventory.entries import KubernetesSettings
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.site import KubernetesCluster, Toleration
 
 OPERATOR = "gpu-operator"
 _NAMESPACES = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
@@ -20,18 +21,19 @@ TOLERATION = Rule(
 )
 
 
-def read_kubernetes(node: Node, report: Report) -> KubernetesSettings:
+def read_kubernetes(node: Node, driver_root: str, report: Report) -> KubernetesSettings:
     """The clean `kubernetes:` block; what is wrong in it is reported."""
     block = node if isinstance(node, Mapping) else None
     delivery = word(block, "delivery", "device-plugin")
     tolerations = block.items("tolerations") if block else ()
-    return KubernetesSettings(
+    cluster = KubernetesCluster(
         delivery=delivery,
         namespace=word(block, "namespace", _NAMESPACES[delivery]),
         mps_root=word(block, "mpsRoot", "/run/nvidia/mps"),
         tolerations=tuple(_toleration(item, report) for item in tolerations if isinstance(item, Mapping)),
-        place=report.place(node),
+        driver_root=driver_root,
     )
+    return KubernetesSettings(cluster, report.place(node))
 
 
 def _toleration(item: Mapping, report: Report) -> Toleration:

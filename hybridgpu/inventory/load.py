@@ -61,7 +61,8 @@ def load_site(
     if any(finding.is_error for finding in findings):
         return Loaded(None, tuple(findings))
     cluster = inventory.slurm.cluster if inventory.slurm else None
-    return Loaded(Site(inventory.name, nodes, cluster), tuple(findings))
+    kubernetes = inventory.kubernetes.cluster if inventory.kubernetes else None
+    return Loaded(Site(inventory.name, nodes, cluster, kubernetes), tuple(findings))
 
 
 def _version_missing(inventory: Inventory) -> Iterator[Finding]:

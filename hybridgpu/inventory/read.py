@@ -97,7 +97,9 @@ def _read(document: Node, report: Report, release: Release | None) -> Inventory 
     if slurm_node is None and kubernetes_node is None and not top.broken:
         report.add(NO_SCHEDULER, top, "there is neither a `slurm:` nor a `kubernetes:` block")
     slurm = read_slurm(slurm_node, report, release) if slurm_node else None
-    kubernetes = read_kubernetes(kubernetes_node, report) if kubernetes_node else None
+    devices = top.mapping("devices")
+    driver_root = word(devices, "driverRoot", "/")
+    kubernetes = read_kubernetes(kubernetes_node, driver_root, report) if kubernetes_node else None
     frame = _frame(top, slurm, kubernetes, report)
     entries = [read_entry(entry, frame, report) for entry in top.items("nodes") if isinstance(entry, Mapping)]
     groups = tuple(entry.group for entry in entries if entry.group)
@@ -107,13 +109,12 @@ def _read(document: Node, report: Report, release: Release | None) -> Inventory 
     if slurm:
         judge_hooks(slurm, groups, report)
     _judge_raw_lines(slurm, entries, frame, report)
-    devices = top.mapping("devices")
     return Inventory(
         name=word(top.mapping("metadata"), "name", ""),
         file=report.file,
         slurm=slurm.settings if slurm else None,
         kubernetes=kubernetes,
-        driver_root=word(devices, "driverRoot", "/"),
+        driver_root=driver_root,
         device_clients=words(devices, "clients"),
         groups=groups,
     )
@@ -136,7 +137,7 @@ def _frame(top: Mapping, slurm: ReadSlurm | None, kubernetes: KubernetesSettings
     return Frame(
         cluster=Cluster(
             present=tuple(s for s, present in blocks if present),
-            delivery=kubernetes.delivery if kubernetes else "",
+            delivery=kubernetes.cluster.delivery if kubernetes else "",
             autodetect=slurm.settings.autodetect if slurm else "off",
         ),
         classes=classes,

@@ -94,11 +94,24 @@ class NodeConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RetainedConfig:
+    """A device-plugin config (kind `plugin`) or a MIG layout (kind `mig`) that nodes may still run: name and text."""
+
+    kind: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Retained:
-    """What is kept because it was there before: a GRES name taken away makes pending jobs run without their GPU."""
+    """What is kept because it was there before.
+
+    A GRES name taken away makes pending jobs run without their GPU; a config taken away from a node that runs it makes
+    NVIDIA's config-manager crash until its pod is recreated.
+    """
 
     gres_types: tuple[str, ...] = ()
-    plugin_configs: tuple[str, ...] = ()
+    plugin_configs: tuple[RetainedConfig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +141,38 @@ class SlurmCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Toleration:
+    """A Kubernetes toleration that the site's operands already have; None: the key is not given."""
+
+    key: str | None
+    operator: str | None
+    value: str | None
+    effect: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesCluster:
+    """The cluster-wide Kubernetes settings. `delivery` is `device-plugin` (the Helm chart) or `gpu-operator`.
+
+    `tolerations` are what the site's operands have already; `driver_root` is where the driver's files lie on a node.
+    """
+
+    delivery: str
+    namespace: str
+    mps_root: str = "/run/nvidia/mps"
+    tolerations: tuple[Toleration, ...] = ()
+    driver_root: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
-    """Every node's NodeConfig, and what they have in common. `name` is the inventory's; `slurm` None without Slurm."""
+    """Every node's NodeConfig, and what they have in common. `name` is the inventory's.
+
+    `slurm` and `kubernetes` are None where the site does without.
+    """
 
     name: str
     nodes: Mapping[str, NodeConfig]
     slurm: SlurmCluster | None
+    kubernetes: KubernetesCluster | None = None
     retained: Retained = Retained()

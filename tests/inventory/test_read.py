@@ -58,8 +58,8 @@ def test_every_value_arrives() -> None:
     assert cluster.site.cgroup == (("ConstrainCores", "yes"), ("AllowedRAMSpace", "95.5"))
     assert cluster.site.prolog_flags == ("X11", "contain")
     assert full.kubernetes
-    assert [t.operator for t in full.kubernetes.tolerations] == ["Exists", "Exists"]
-    assert full.kubernetes.tolerations[1].key is None
+    assert [t.operator for t in full.kubernetes.cluster.tolerations] == ["Exists", "Exists"]
+    assert full.kubernetes.cluster.tolerations[1].key is None
 
 
 def test_entries_are_resolved() -> None:
@@ -93,7 +93,8 @@ def test_defaults() -> None:
     assert group.schedulers == (Scheduler.SLURM, Scheduler.KUBERNETES)
     assert (group.kubernetes_name, group.layout, group.sharing.replicas) == ("{host}", (None,) * 8, None)
     assert reading.inventory.kubernetes
-    assert (reading.inventory.kubernetes.namespace, reading.inventory.kubernetes.mps_root) == (
+    cluster = reading.inventory.kubernetes.cluster
+    assert (cluster.namespace, cluster.mps_root) == (
         "nvidia-device-plugin", "/run/nvidia/mps",
     )  # fmt: skip
 
