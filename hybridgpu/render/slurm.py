@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import NodeBody, NodeConfig, Site, SlurmCluster
@@ -156,7 +156,8 @@ def _once(words: Iterable[str]) -> tuple[str, ...]:
 
 def _scripts(key: str, had: tuple[str, ...], ours: str | None) -> Iterator[Setting]:
     yield from (Setting(key, path) for path in had)
-    if ours and not any(fnmatchcase(ours, pattern) for pattern in had):
+    # As glob(7), which Slurm expands them by: a `*` stops at a `/`.
+    if ours and not any(PurePosixPath(ours).match(pattern) for pattern in had):
         yield Setting(key, ours)
 
 

@@ -110,6 +110,25 @@ def test_the_sites_own_is_merged(tmp_path: Path) -> None:
     assert not any("hybridgpu" in line for line in settings(plain))
 
 
+@pytest.mark.parametrize(
+    ("had", "runs_ours"),
+    [
+        ("/etc/slurm/prolog.d/*", True),
+        ("/etc/slurm/*/50-*", True),
+        ("/etc/slurm/prolog.d/50-hybridgpu", True),
+        ("/etc/slurm/*", False),
+        ("/etc/*/50-hybridgpu", False),
+        ("/etc/slurm/prolog.d/*.sh", False),
+    ],
+)
+def test_our_prolog_is_added_unless_the_sites_pattern_names_it(tmp_path: Path, had: str, runs_ours: bool) -> None:
+    mps = site(tmp_path, inventory("gpu1 dgx mps, replicas: 4", slurm=f'version: "24.11", site: {{prolog: ["{had}"]}}'))
+    ours = "Prolog=/etc/slurm/prolog.d/50-hybridgpu"
+    assert [line for line in settings(mps) if line.startswith("Prolog=")] == list(
+        dict.fromkeys([f"Prolog={had}", *([] if runs_ours else [ours])])
+    )
+
+
 def test_a_release_that_takes_one_prolog_refuses_two(tmp_path: Path) -> None:
     had = 'version: "23.11", site: {prolog: [/opt/p.sh]}'
     mps = site(tmp_path, inventory("gpu1 dgx mps, replicas: 4", slurm=had))
