@@ -17,7 +17,7 @@ from hybridgpu.inventory.entries import Inventory, NodeGroup
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.gpu import Instance
-from hybridgpu.model.naming import device_files, slurm_type
+from hybridgpu.model.naming import capability_file, device_files, slurm_type
 from hybridgpu.model.sharing import Scheduler
 from hybridgpu.model.site import Device, NodeBody, NodeConfig, SlurmNode
 
@@ -136,7 +136,7 @@ def _whole(group: NodeGroup, card: _Card) -> Device:
         index=card.index,
         pci_bus_id=card.pci_bus_id,
         minor=card.minor,
-        files=(f"/dev/nvidia{card.minor}",),
+        files=device_files(card.minor),
         type=slurm_type(model, None, group.node_class.type),
         model=model.name,
         memory_bytes=card.memory_bytes,
@@ -152,7 +152,7 @@ def _cut(group: NodeGroup, card: _Card, instances: tuple[Instance, ...]) -> Iter
     for position, instance in enumerate(instances):
         if ids:
             gi, ci = ids[position]
-            files = (f"/dev/nvidia{card.minor}", *(f"/dev/nvidia-caps/nvidia-cap{minor}" for minor in (gi, ci)))
+            files = (*device_files(card.minor), capability_file(gi), capability_file(ci))
         else:
             files = _assumed_files(card.minor, instance.gi, instance.ci)
         yield Device(
