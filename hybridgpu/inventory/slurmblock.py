@@ -30,7 +30,7 @@ PROLOG_FLAG = Rule(
     Severity.ERROR,
     "slurmctld and slurmd do not start.",
     "Use a flag that this release knows.",
-    "S:src/common/slurm_protocol_defs.c prolog_str2flags",
+    "S:src/common/read_config.c prolog_str2flags",
 )
 TRES_WITHOUT_SLURMDBD = Rule(
     "inventory-tres-without-slurmdbd",
