@@ -55,7 +55,7 @@ class NodeGroup:
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:
     """The `slurm:` block. `version` is the major (`24.11`), None where the file gives none: `render` then refuses,
-    `check` takes the newest, which is in `cluster.version`."""
+    `check` takes the newest, which is in `cluster.version`. `places`: see inventory.places."""
 
     cluster: SlurmCluster
     version: str | None
@@ -64,6 +64,7 @@ class SlurmSettings:
     ssh_user: str
     consent_restart_controller: bool
     place: Place
+    places: Mapping[str, Place]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hybridgpu.inventory.classes import read_release
 from hybridgpu.inventory.clean import flag, nearest_short, word, words
 from hybridgpu.inventory.entries import NodeGroup, SlurmSettings
 from hybridgpu.inventory.nodekeys import OUR_GRES
+from hybridgpu.inventory.places import site_places
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.naming import gres_id
@@ -108,6 +109,7 @@ def read_slurm(node: Node, report: Report, instead: Release | None = None) -> Re
         ssh_user=word(block, "sshUser", "root"),
         consent_restart_controller=flag(consent, "restartController", False),
         place=report.place(node),
+        places=site_places(block, report),
     )
     return ReadSlurm(settings, known, block)
 
