@@ -12,7 +12,7 @@ from hybridgpu.inventory.hosts import MOST_NODES, fold
 from hybridgpu.inventory.nodeentry import HOSTS, ReadEntry
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.catalogue import unconfirmed
-from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.naming import gres_id, same_name_other_meaning, slurm_type
 from hybridgpu.model.sharing import Scheduler
@@ -103,8 +103,7 @@ def judge_types(groups: Iterable[NodeGroup], report: Report) -> None:
             message = f"to Slurm the types {one.name} and {other.name} are one and the same"
             if one.name == other.name:
                 message = f"the type {one.name} would stand for a whole GPU and for a MIG profile"
-            related = (Related(other.place, other.name),)
-            report.findings.append(Finding(TYPE_COLLISION, one.place, message, TYPE_COLLISION.fix, related))
+            report.add(TYPE_COLLISION, one.place, message, related=((other.place, other.name),))
 
 
 def judge_catalogue(groups: Iterable[NodeGroup], report: Report) -> None:
@@ -120,10 +119,9 @@ def judge_catalogue(groups: Iterable[NodeGroup], report: Report) -> None:
         one, other = profiles[twin.one].get(twin.profile), profiles[twin.other].get(twin.profile)
         if one and other:
             message = f"{twin.profile} means two things in this cluster: {twin.difference}"
-            related = (Related(one, f"on {twin.one.name}"),)
-            report.findings.append(Finding(TWO_MEANINGS, other, message, TWO_MEANINGS.fix, related))
+            report.add(TWO_MEANINGS, other, message, related=((one, f"on {twin.one.name}"),))
     for sentence, place in sentences.items():
-        report.findings.append(Finding(UNCONFIRMED, place, sentence, UNCONFIRMED.fix))
+        report.add(UNCONFIRMED, place, sentence)
 
 
 @dataclass(frozen=True, slots=True)
