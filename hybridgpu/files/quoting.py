@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _LONGEST = 60
+_MOST = 40
 
 
 def shown(text: str) -> str:
@@ -14,8 +15,8 @@ def shown(text: str) -> str:
     return repr(text)
 
 
-def listed(words: Iterable[str], most: int = 40) -> str:
-    """`a, b, c`, and how many more there are beyond `most`."""
+def listed(words: Iterable[str]) -> str:
+    """`a, b, c`, and how many more there are beyond the first 40."""
     every = list(words)
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    more = f" and {len(every) - _MOST} more" if len(every) > _MOST else ""
+    return ", ".join(every[:_MOST]) + more

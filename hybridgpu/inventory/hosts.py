@@ -8,7 +8,7 @@ because NodeAddr, NodeHostname and Port are paired with hosts by position (S:src
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, product
 
 from ClusterShell.RangeSet import RangeSet, RangeSetParseError
@@ -18,6 +18,8 @@ MOST_NODES = 65_536
 
 _PIECE = re.compile(r"\[(?P<ranges>[^\[\]]*)\]|(?P<text>[A-Za-z0-9._:-]+)|(?P<comma>,)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?:/([1-9][0-9]{0,8}))?)?")
+
+_SHOWN = 5
 
 _Part = str | tuple[str, ...]
 
@@ -40,11 +42,11 @@ def expand(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
     return tuple(chain.from_iterable(_expanded(term) for term in terms))
 
 
-def fold(hosts: Iterator[str] | tuple[str, ...] | list[str], most: int = 5) -> str:
+def fold(hosts: Iterable[str]) -> str:
     """A few host names for a message: `gpu004, gpu005 and 7 more`."""
     names = list(dict.fromkeys(hosts))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _terms(text: str) -> Iterator[list[_Part]]:

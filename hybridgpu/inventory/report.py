@@ -56,10 +56,6 @@ class Report:
         others = tuple(Related(self.place(other), what) for other, what in related)
         self.findings.append(Finding(rule, self.place(where), message, hint or rule.fix, others))
 
-    def ordered(self) -> tuple[Finding, ...]:
-        """All findings by place."""
-        return in_order(self.findings)
-
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Findings sorted by line and column."""
