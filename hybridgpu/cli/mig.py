@@ -10,17 +10,16 @@ import click
 
 from hybridgpu.check.migmodel import model_with_mig
 from hybridgpu.cli import say
+from hybridgpu.cli.options import output_option
 from hybridgpu.model.catalogue import models, unconfirmed
 from hybridgpu.model.geometry import Layout, layouts, leftover
 from hybridgpu.model.gpu import GpuModel, Profile
 from hybridgpu.model.naming import kubernetes_resource, slurm_type
 
-_output = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
-)
+_output = output_option("text", "json")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def command() -> None:
     """Say what MIG can cut from a GPU model: its profiles, and every layout a card can hold."""
 
