@@ -8,7 +8,7 @@ from bench.measure import in_turn, median, table
 
 
 def main() -> None:
-    """Prints both, and the ratio (design section 9: at most 3)."""
+    """Prints both, and the ratio (at most 3)."""
     results = in_turn(
         {
             "hybridgpu --help": (sys.executable, "-m", "hybridgpu", "--help"),

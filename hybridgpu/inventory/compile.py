@@ -28,7 +28,7 @@ ASSUMED_FILES = Rule(
     Severity.INFO,
     "Device files are taken from the driver's usual numbering, not read from a node.",
     "Run `hybridgpu discover` on the nodes and render with --facts before the files are loaded.",
-    "facts: mig-minors of eight hosts; the driver's numbering is a detail of the driver",
+    "/proc/driver/nvidia-caps/mig-minors of eight hosts; the numbering is a detail of the driver",
 )
 CORES_LEFT_OUT = Rule(
     "inventory-cores-not-whole-sockets",

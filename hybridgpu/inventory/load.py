@@ -19,7 +19,7 @@ VERSION_MISSING = Rule(
     Severity.ERROR,
     "What may be rendered for Slurm depends on its release, and the inventory names none.",
     "Set slurm.version to the release that `slurmd -V` prints, in quotes.",
-    "design: render demands slurm.version when a node is in Slurm",
+    "docs/inventory.md",
 )
 
 

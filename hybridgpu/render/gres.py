@@ -15,7 +15,7 @@ from hybridgpu.model.site import Device, NodeBody
 from hybridgpu.render.hostlist import fold_device
 
 KUBERNETES_CARDS = "hybridgpu_k8s"
-"""GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (facts: run on 24.11)."""
+"""GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (run on 24.11)."""
 
 SHARED = frozenset(("mps", "shard"))
 
@@ -48,13 +48,19 @@ def gres_value(body: NodeBody) -> str:
 
 
 def written_files(device: Device, body: NodeBody, gres_types: Collection[str]) -> tuple[str, ...]:
-    """The device files that gres.conf names for a device.
+    """The device files that gres.conf names for a device: all of them, or an instance's last one alone."""
+    return device.files[-1:] if instances_by_one_file(body, gres_types) else device.files
 
-    All of them, but on a release that takes the three files of a MIG instance for three GPUs once GresTypes holds mps
-    or shard: there the compute instance's file alone, which keeps other jobs out as well as all three do.
+
+def instances_by_one_file(body: NodeBody, gres_types: Collection[str]) -> bool:
+    """Whether MIG instances stand in gres.conf by their compute instance's file alone.
+
+    So on a release that takes the three files of an instance for three GPUs once GresTypes holds mps or shard. The one
+    file keeps other jobs out as well as all three do: nobody opens an instance without it.
     """
-    split = body.slurm and RELEASES[body.slurm.version].splits_mig and not SHARED.isdisjoint(gres_types)
-    return device.files[-1:] if split else device.files
+    if body.slurm is None or not RELEASES[body.slurm.version].splits_mig:
+        return False
+    return not SHARED.isdisjoint(gres_types) and any(device.profile for device in body.slurm_devices)
 
 
 def gres_lines(body: NodeBody, gres_types: Collection[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from hybridgpu.consumers import slurm
 from hybridgpu.consumers.slurm import Consumption, DetectedGpu
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
+from hybridgpu.errors import Bug
 from hybridgpu.files.tree import Content
 from hybridgpu.model.catalogue import find
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -36,7 +37,7 @@ ONE_LINE_HOLDS = Rule(
     Severity.ERROR,
     "This release of Slurm takes one line of the key: what the site has would be lost, or our hook.",
     "Keep the site's scripts in the folder of ours, and name it by a glob: prolog: [/etc/slurm/prolog.d/*].",
-    "facts: measured on 22.05; several lines are taken since 24.05 (slurm.conf.5 Prolog)",
+    "measured: 22.05.8, 24.11.5; several lines are taken since 24.05 (slurm.conf.5 Prolog)",
 )
 
 _SITE_CONF = """\
@@ -66,7 +67,7 @@ def prove(site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
     for version in dict.fromkeys([site.slurm.version, *(c.body.slurm.version for c in nodes if c.body.slurm)]):
         release = slurm.release(version)
         if release is None:
-            raise KeyError(version)  # reading an inventory refuses a release that is not known
+            raise Bug(f"Slurm {version} is in a Site, and reading an inventory refuses what is not known")
         mine = [c for c in nodes if c.body.slurm and c.body.slurm.version == version]
         consumed = slurm.consume(loaded, release, _detected(mine))
         told.update(dict.fromkeys([*_of_release(consumed, mine), *_differences(consumed, mine, types)]))

@@ -75,7 +75,7 @@ PREFIXED = {
     "2g.35gb": "h200_2g.35gb",
     "4g.71gb": "h200_4g.71gb",
 }
-"""Profiles whose 32-bit id is another profile's too (facts: computed, and seen live): they carry their model."""
+"""Profiles whose 32-bit id is another profile's too (computed, and seen live): they carry their model."""
 
 
 @dataclass(frozen=True)

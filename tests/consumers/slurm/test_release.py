@@ -35,7 +35,7 @@ def test_an_unknown_version_is_none(text: str) -> None:
 
 @pytest.mark.parametrize("major", MEASURED)
 def test_what_was_measured_on_the_release(major: str) -> None:
-    """facts: a changed Gres= by reload; a second Prolog; split nodes; Cores; the Reason after a resume."""
+    """A changed Gres= by reload; a second Prolog; split nodes; Cores; the Reason after a resume."""
     r = RELEASES[major]
     assert (
         r.reload,
