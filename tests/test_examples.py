@@ -13,6 +13,7 @@ from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import render_tree
 from tests.conftest import root_of
 
+RENDER_ANEW = "hybridgpu render examples/NAME/inventory.yaml --to examples/NAME/rendered"
 EXAMPLES = sorted(path.parent for path in Path("examples").glob("*/inventory.yaml"))
 SLURM_CONF = """\
 ClusterName=t
@@ -37,9 +38,9 @@ def test_what_stands_beside_it_is_what_it_renders_to(folder: Path) -> None:
     tree = render_tree(loaded.site)
     assert list(prove(loaded.site, tree)) == []
     there = {str(p.relative_to(folder / "rendered")) for p in (folder / "rendered").rglob("*") if p.is_file()}
-    assert there == set(tree), "make examples"
+    assert there == set(tree), RENDER_ANEW
     for path, content in tree.items():
-        assert (folder / "rendered" / path).read_bytes() == content(), "make examples"
+        assert (folder / "rendered" / path).read_bytes() == content(), RENDER_ANEW
 
 
 @pytest.mark.slurm
