@@ -12,6 +12,7 @@ from pathlib import Path
 
 _HEAD = 65536
 _KIND = re.compile(rb"""^[{\s]*["']?kind["']?\s*:\s*["']?(\w+)|["']kind["']\s*:\s*["'](\w+)["']""", re.MULTILINE)
+_NODE = re.compile(rb'"node"\s*:\s*"([A-Za-z0-9._-]+)"')
 _WRITTEN_BY_US = ("NodeConfig", "DeviceMap")
 _OURS = re.compile(rb"""apiVersion["']?\s*:\s*["']?hybridgpu/""")
 
@@ -25,10 +26,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One file to check. `kind` None: nothing we know."""
+    """One file to check. `kind` None: nothing we know. `node`: the node that facts say they are of, "" in others."""
 
     path: str
     kind: Kind | None
+    node: str = ""
 
 
 def inputs(paths: Iterable[str]) -> Iterator[Input]:
@@ -38,26 +40,27 @@ def inputs(paths: Iterable[str]) -> Iterator[Input]:
     """
     for path in paths:
         if not Path(path).is_dir():
-            yield Input(path, kind_of(path))
+            yield input_at(path)
             continue
         for directory, below, names in os.walk(path):
             below[:] = sorted(name for name in below if not name.startswith("."))
             for name in sorted(names):
                 file = Path(directory, name)
-                if stat.S_ISREG(file.lstat().st_mode) and (kind := kind_of(str(file))):
-                    yield Input(str(file), kind)
+                if stat.S_ISREG(file.lstat().st_mode) and (found := input_at(str(file))).kind:
+                    yield found
 
 
-def kind_of(path: str) -> Kind | None:
-    """The kind of one file, by its first 64 KiB. Raises FileNotFoundError; a file of no kind we know gives None."""
+def input_at(path: str) -> Input:
+    """What one file is, by its first 64 KiB. Raises FileNotFoundError."""
     if not stat.S_ISREG(Path(path).stat().st_mode):
-        return None
+        return Input(path, None)
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)
     found = _KIND.search(head)
     kind = (found[1] or found[2]).decode() if found else None
     if kind == "Facts":
-        return Kind.FACTS
+        named = _NODE.search(head)
+        return Input(path, Kind.FACTS, named[1].decode() if named else Path(path).stem)
     # A misspelt kind below our apiVersion is an inventory with a mistake in it.
     looks_ours = kind == "Inventory" or (kind not in _WRITTEN_BY_US and _OURS.search(head))
-    return Kind.INVENTORY if looks_ours else None
+    return Input(path, Kind.INVENTORY if looks_ours else None)

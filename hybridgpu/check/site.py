@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from hybridgpu.check.kinds import Input, Kind, inputs
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.inventory.facts import read_facts
 from hybridgpu.inventory.load import load_site
-from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import render_tree
 
@@ -19,6 +18,13 @@ NOTHING_KNOWN = Rule(
     Severity.ERROR,
     "A file or folder was named in which there is nothing that hybridgpu can judge.",
     "Name an inventory (kind: Inventory) or facts (kind: Facts), or a folder that holds some.",
+    "hybridgpu",
+)
+FACTS_TWICE = Rule(
+    "check-facts-twice",
+    Severity.ERROR,
+    "Two files hold facts of one node, and which of them is true is not known.",
+    "Name the newer one only.",
     "hybridgpu",
 )
 
@@ -46,7 +52,14 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
             findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
     # A file that was named is judged even where it does not look like an inventory: it may be a broken one.
     inventories = [i.path for i in found if i.kind is not Kind.FACTS]
-    facts = {Path(i.path).stem: i.path for i in found if i.kind is Kind.FACTS}
+    facts: dict[str, str] = {}
+    for file in (i for i in found if i.kind is Kind.FACTS):
+        first = facts.setdefault(file.node, file.path)
+        if first != file.path:
+            related = (Related(Place(first, 1), "the first ones"),)
+            findings.append(
+                Finding(FACTS_TWICE, Place(file.path, 1), f"facts of {file.node} again", FACTS_TWICE.fix, related)
+            )
     for inventory in inventories:
         findings += _inventory(inventory, facts, release)
     if not inventories:

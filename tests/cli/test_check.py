@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_main import hybridgpu_
+from tests.inventory.test_compile import facts
 from tests.sites import inventory
 
 SPLIT = "{hosts: n1, class: dgx, owner: {slurm: 0-3, kubernetes: 4-7}, sharing: {mode: exclusive}}"
@@ -72,6 +73,19 @@ def test_a_folder_is_searched_and_files_are_told_apart_by_content(tmp_path: Path
     (tmp_path / ".hidden" / "inventory.yaml").write_text(inventory("gpu1 dgx exclusiv"))
     told = json.loads(hybridgpu_("check", str(tmp_path), "-o", "json").stdout)
     assert told["checked"] == [str(tmp_path / "a.txt")]
+
+
+def test_facts_are_of_the_node_they_name_whatever_their_file_is_called(tmp_path: Path) -> None:
+    path = written(tmp_path, inventory("gpu[1-2] dgx exclusive"))
+    for name, node in (("first.txt", "gpu1"), ("gpu2.json", "gpu2")):
+        (tmp_path / name).write_text(json.dumps(facts(node)))
+    assert hybridgpu_("check", str(tmp_path)).stdout == ""
+    again = tmp_path / "older" / "gpu2.json"
+    again.parent.mkdir()
+    again.write_text(json.dumps(facts("gpu2")))
+    twice = hybridgpu_("check", path, str(tmp_path / "first.txt"), str(tmp_path / "gpu2.json"), str(again))
+    assert twice.returncode == 1
+    assert twice.stdout.startswith(f"{again}:1:1: error: facts of gpu2 again [check-facts-twice]\n")
 
 
 def test_a_folder_with_nothing_known_is_an_error(tmp_path: Path) -> None:
