@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,8 +33,11 @@ SPLITS = {"22.05": False, "24.11": True, "26.05": True}
 
 
 @pytest.mark.parametrize("version", sorted(SPLITS))
-def test_slurmd_sees_what_the_table_says(version: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_slurmd_sees_what_the_table_says(
+    version: str, tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]
+) -> None:
     root = root_of(version)
+    counts: Counter[str] = Counter()
 
     @settings(
         max_examples=soak(30, 400),
@@ -47,8 +52,11 @@ def test_slurmd_sees_what_the_table_says(version: str, tmp_path_factory: pytest.
         for node in case.nodes:
             report = root.slurmd_g(files, node.name)
             agree(report, node, files)
+        counts.update(inventories=1, nodes=len(case.nodes), devices=sum(len(node.gpus) for node in case.nodes))
 
     judge()
+    seen = f"{counts['inventories']} inventories, {counts['nodes']} nodes, {counts['devices']:,} devices"
+    record_property("measured", f"Slurm {root.version}: {seen}: as the table says")
 
 
 def render(case: Case, folder: Path) -> dict[str, str]:
