@@ -103,8 +103,8 @@ def test_includes_that_cannot_be_followed_are_told_apart() -> None:
 
 
 keys = st.from_regex(r"[A-Za-z][A-Za-z0-9_.]{0,8}", fullmatch=True).filter(lambda key: key.lower() != "include")
-plain = st.text(st.characters(codec="ascii", exclude_characters='\\#"', exclude_categories=("C", "Z")), min_size=1)
-quoted = st.text(st.characters(codec="ascii", exclude_characters='\\#"', exclude_categories=("C",)))
+plain = st.text(st.characters(codec="ascii", exclude_characters='\\#"', exclude_categories=["C", "Z"]), min_size=1)
+quoted = st.text(st.characters(codec="ascii", exclude_characters='\\#"', exclude_categories=["C"]))
 pairs = st.tuples(keys, plain | quoted)
 gaps = st.sampled_from([" ", "  ", "\t", " \\\n", "\\\n  "])
 
@@ -122,6 +122,6 @@ def test_whatever_is_written_is_read_back(lines: list[list[tuple[tuple[str, str]
         [pair for pair, _ in line] for line in lines
     ]
     written = text.split("\n")
-    for line in found.lines:
-        for pair in line.pairs:
+    for seen in found.lines:
+        for pair in seen.pairs:
             assert written[pair.place.line - 1][pair.place.column - 1 :].startswith(pair.key)

@@ -115,21 +115,24 @@ def test_a_mig_instance_falls_apart_on_the_release_that_splits_it() -> None:
     assert judged(files, "23.02").findings == ()
 
 
-def registered(files: dict[str, str], release: str) -> list[tuple[str, str | None, int, tuple[str, ...]]] | None:
+Row = tuple[str, str | None, int, tuple[str, ...]]
+
+
+def registered(files: dict[str, str], release: str) -> list[Row] | None:
     result = judged(files, release).nodes.get("n1")
     return None if result is None or result.fatal else [(r.name, r.type, r.count, r.files) for r in result.registered]
 
 
-NIC = ("nic", None, 4, ())
+NIC: Row = ("nic", None, 4, ())
 ZERO = site("nic:4", "Name=nic Count=0", types="nic")
 TWICE = site("fpga:2", "Name=fpga File=/dev/nvidia0,/dev/nvidia0", types="fpga")
-PLAIN = [("fpga", None, 2, ("/dev/nvidia0", "/dev/nvidia0"))]
+PLAIN: list[Row] = [("fpga", None, 2, ("/dev/nvidia0", "/dev/nvidia0"))]
 SUFFIX = site(nodes="NodeName=n[1-2]x,n1 CPUs=8 Gres=nic:4", records="", types="nic")
 UNREAD = site("nic:4", "Name=nic File=/a MultipleFiles=/b,/c garbage", types=None)
 BARE = site(
     "gpu:2", [f"Name=gpu File=/dev/nvidia{n} Flags={flag}" for n, flag in ((0, "explicit"), (1, "one_sharing"))]
 )
-FOUND: dict[str, tuple[dict[str, str], str, list[tuple[str, str | None, int, tuple[str, ...]]] | None]] = {
+FOUND: dict[str, tuple[dict[str, str], str, list[Row] | None]] = {
     "a record that counts nothing gives its place away": (ZERO, "22.05 24.11 26.05", [NIC]),
     "without GresTypes gres.conf is not opened": (UNREAD, "22.05 24.11 26.05", []),
     "a plain GRES may name a file twice": (TWICE, "22.05", PLAIN),
