@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridgpu.files.goprint import float32, json_text
+from hybridgpu.files.goscalar import GoValue
 from hybridgpu.files.gotree import GoError, GoKey, GoList, GoMap, GoNode, GoScalar
 
 JSON = "error unmarshaling JSON: while decoding JSON: "
@@ -52,7 +53,7 @@ Failure = Mismatch | Refusal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basic:
-    """string, bool, int or uint64."""
+    """string, bool or int."""
 
     name: str
 
@@ -98,8 +99,8 @@ class Field:
     via: Struct | None = None
 
 
-STRING, BOOL, INT, UINT64 = Basic("string"), Basic("bool"), Basic("int"), Basic("uint64")
-_ZERO = {"string": "", "bool": False, "int": 0, "uint64": 0}
+STRING, BOOL, INT = Basic("string"), Basic("bool"), Basic("int")
+_ZERO = {"string": "", "bool": False, "int": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,22 +146,39 @@ def raw_object(node: GoNode) -> GoMap | Mismatch:
     return Mismatch(kind(node), "map[string]json.RawMessage", node)
 
 
-def basic(node: GoNode, name: str) -> Any | Mismatch:
-    """json.Unmarshal into a variable of this basic type: null leaves its zero value."""
-    value = node.value if isinstance(node, GoScalar) else None
+def as_string(node: GoNode) -> str | Mismatch:
+    """json.Unmarshal into a string: null leaves it empty."""
     if _null(node):
-        return _ZERO[name]
-    if name == "string":
-        return value if isinstance(value, str) else Mismatch(kind(node), name, node)
-    if name == "bool":
-        return value if isinstance(value, bool) else Mismatch(kind(node), name, node)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    value = node.value if isinstance(node, GoScalar) else None
+    return value if isinstance(value, str) else Mismatch(kind(node), "string", node)
+
+
+def as_bool(node: GoNode) -> bool | Mismatch:
+    """json.Unmarshal into a bool: null leaves it false."""
+    if _null(node):
+        return False
+    value = node.value if isinstance(node, GoScalar) else None
+    return value if isinstance(value, bool) else Mismatch(kind(node), "bool", node)
+
+
+def as_int(node: GoNode, name: str = "int") -> int | Mismatch:
+    """json.Unmarshal into an int or uint64 (`name`): null leaves it 0, and 2.0 is 2, since YAML became JSON first."""
+    if _null(node):
+        return 0
+    if kind(node) != "number":
         return Mismatch(kind(node), name, node)
     low, high = (0, 2**64) if name == "uint64" else (-(2**63), 2**63)
     text = json_text(node)
-    if "." not in text and "e" not in text and low <= int(text) < high and not (name == "uint64" and text[0] == "-"):
-        return int(text)
-    return Mismatch(f"number {text}", name, node)
+    whole = "." not in text and "e" not in text and not (name == "uint64" and text[0] == "-")
+    return int(text) if whole and low <= int(text) < high else Mismatch(f"number {text}", name, node)
+
+
+_READERS: dict[str, Callable[[GoNode], str | bool | int | Mismatch]] = {
+    "string": as_string,
+    "bool": as_bool,
+    "int": as_int,
+}
 
 
 def kind(node: GoNode) -> str:
@@ -233,7 +251,7 @@ def _aim_field(key: GoKey, value: GoNode, struct: Struct, name: str, values: dic
     return _aim(value, found.type, values, done)
 
 
-def _coerced(value: Any) -> str | None:
+def _coerced(value: GoValue) -> str | None:
     match value:
         case bool():
             return "true" if value else "false"
@@ -297,7 +315,7 @@ class _Filling:
             case Basic():
                 if _null(node):
                     return
-                value = basic(node, found.type.name)
+                value = _READERS[found.type.name](node)
                 if isinstance(value, Mismatch):
                     self.save(replace(value, struct=struct, path=path))
                 else:

@@ -133,5 +133,4 @@ def _general(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     if value == 0:
         return "0"
-    return _exponent(value, pad=True) if not -5 < _digits(value)[2] < 21 else _plain(value)
-
+    return _exponent(value, pad=True) if not -5 < _digits(value)[2] < 6 else _plain(value)

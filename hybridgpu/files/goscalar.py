@@ -1,6 +1,6 @@
 """What go-yaml v2 makes of one YAML scalar: YAML 1.1's bools, nulls and numbers, in Go's types.
 
-Go programs that read through sigs.k8s.io/yaml see `010` as 8, `yes` as true and `08` as 8.0. Trees are goyaml's business.
+Go programs that read through sigs.k8s.io/yaml see `010` as 8, `yes` as true and `08` as 8.0.
 Source: go.yaml.in/yaml/v2 resolve.go, decode.go scalar(); strconv.ParseInt with base 0.
 """
 
@@ -17,12 +17,12 @@ GoValue = None | bool | int | float | str
 
 _TAG = "tag:yaml.org,2002:"
 _WORDS: dict[str, bool | float | None] = {
-    **dict.fromkeys("y Y yes Yes YES true True TRUE on On ON".split(), True),
-    **dict.fromkeys("n N no No NO false False FALSE off Off OFF".split(), False),
+    **dict.fromkeys(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"], True),
+    **dict.fromkeys(["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"], False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(".nan .NaN .NAN".split(), math.nan),
-    **dict.fromkeys(".inf .Inf .INF +.inf +.Inf +.INF".split(), math.inf),
-    **dict.fromkeys("-.inf -.Inf -.INF".split(), -math.inf),
+    **dict.fromkeys([".nan", ".NaN", ".NAN"], math.nan),
+    **dict.fromkeys([".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"], math.inf),
+    **dict.fromkeys(["-.inf", "-.Inf", "-.INF"], -math.inf),
 }
 _INTEGER = re.compile(
     r"(?P<sign>[-+]?)(?:0[xX](?P<x>[0-9a-fA-F]+)|0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>\d+))", re.A

@@ -1,4 +1,4 @@
-"""A YAML document as a Go program holds it before its own types are filled: values with their places, and what is wrong.
+"""A YAML document as a Go program holds it before its types are filled: values, their places, and what is wrong.
 
 Records only; goyaml makes them, gojson fills types from them. A tree may share nodes (YAML's aliases), so nothing here
 compares or prints it as a whole.

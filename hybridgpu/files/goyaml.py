@@ -58,7 +58,9 @@ def _more(events: Iterator[_Event]) -> tuple[int, int] | None:
 
 def _refusal(error: yaml.YAMLError) -> GoError:
     """libyaml's error as go-yaml words it; its line is one short where the parser, not the scanner, complains."""
-    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "unknown problem parsing YAML content")
+    problem = str(
+        getattr(error, "problem", None) or getattr(error, "reason", None) or "unknown problem parsing YAML content"
+    )
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     line = 0
     if mark and mark.line:
@@ -214,7 +216,9 @@ class _Builder:
             return
         name = _name(key)
         if name is None:
-            self._fail(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {sharp(value)}", key.line, key.column)
+            self._fail(
+                f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {sharp(value)}", key.line, key.column
+            )
             return
         word = GoKey(name, key.line, key.column)
         if name in parent.written:

@@ -1,0 +1,38 @@
+"""What NVIDIA's programs for Kubernetes do with a file: device plugin, feature discovery, MPS, MIG, config-manager."""
+
+from hybridgpu.consumers.kubernetes import configrules, migrules, pluginrules, yamlrules
+from hybridgpu.consumers.kubernetes.configrules import judge_choice
+from hybridgpu.consumers.kubernetes.consume import PluginConsumption, consume
+from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
+from hybridgpu.consumers.kubernetes.migspec import read_mig, valid_config
+from hybridgpu.consumers.kubernetes.node import Card, Instance, Node, node_of, node_of_facts
+from hybridgpu.consumers.kubernetes.outcome import Labelled, MpsRuns, PluginRuns, Refused, Waits
+from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
+from hybridgpu.consumers.kubernetes.where import Where, in_block, in_file
+
+RULES = (*yamlrules.RULES, *pluginrules.RULES, *configrules.RULES, *migrules.RULES)
+"""Every rule of this room, in the order in which files are judged."""
+
+__all__ = [
+    "RULES",
+    "Card",
+    "Instance",
+    "Labelled",
+    "MpsRuns",
+    "Node",
+    "PluginConsumption",
+    "PluginRuns",
+    "Refused",
+    "Waits",
+    "Where",
+    "consume",
+    "in_block",
+    "in_file",
+    "judge_choice",
+    "judge_mig_file",
+    "judge_plugin_config",
+    "node_of",
+    "node_of_facts",
+    "read_mig",
+    "valid_config",
+]

@@ -14,6 +14,7 @@ from hybridgpu.consumers.kubernetes.settings import Settings
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _LISTED = "/var/run/nvidia-container-devices"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the container, where the daemon's is mounted over it
 _CDI = "k8s.device-plugin.nvidia.com"
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 _SWITCHES = (("gdrcopyEnabled", "GDRCOPY"), ("gdsEnabled", "GDS"), ("mofedEnabled", "MOFED"))
@@ -70,8 +71,8 @@ class Allocator:
         return self._answer(pool, chosen)
 
     def _answer(self, pool: Pool, chosen: list[Unit]) -> Container:
-        settings, strategies = self.settings, self.settings["deviceListStrategy"]
-        ids = [unit.id if settings["deviceIDStrategy"] == "uuid" else unit.index for unit in chosen]
+        settings, strategies = self.settings, self.settings.words("deviceListStrategy")
+        ids = [unit.id if settings.text("deviceIDStrategy") == "uuid" else unit.index for unit in chosen]
         env: dict[str, str] = {}
         mounts: list[Mount] = []
         extra: dict[str, Any] = {}
@@ -82,9 +83,9 @@ class Allocator:
         if self.sharing == "mps":
             pipe = f"{pool.name}/pipe"
             env["CUDA_MPS_PIPE_DIRECTORY"] = f"/mps/{pipe}"
-            root = settings["mpsRoot"].rstrip("/")
-            mounts += [Mount(f"{root}/{pipe}", f"/mps/{pipe}"), Mount(f"{root}/shm", "/dev/shm")]
-        env |= {f"NVIDIA_{name}": "enabled" for key, name in _SWITCHES if settings[key]}
+            root = settings.text("mpsRoot").rstrip("/")
+            mounts += [Mount(f"{root}/{pipe}", f"/mps/{pipe}"), Mount(f"{root}/shm", _SHARED_MEMORY)]
+        env |= {f"NVIDIA_{name}": "enabled" for key, name in _SWITCHES if settings.on(key)}
         if "envvar" in strategies:
             env[VISIBLE] = ",".join(ids)
             if self.channels:
@@ -93,7 +94,7 @@ class Allocator:
             env[VISIBLE] = _LISTED
             mounts += [Mount("/dev/null", f"{_LISTED}/{i}") for i in ids]
             mounts += [Mount("/dev/null", f"{_LISTED}/imex/{channel}") for channel in self.channels]
-        if settings["passDeviceSpecs"] and not all(strategy.startswith("cdi-") for strategy in strategies):
+        if settings.on("passDeviceSpecs") and not all(strategy.startswith("cdi-") for strategy in strategies):
             files = dict.fromkeys(file for unit in chosen for file in unit.files)
             channels = tuple(f"/dev/nvidia-caps-imex-channels/channel{channel}" for channel in self.channels)
             extra |= {"devices": (*files, *channels), "optional": _CONTROL}

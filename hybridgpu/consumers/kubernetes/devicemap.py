@@ -63,7 +63,7 @@ class Pool:
 def units(node: Node, strategy: str) -> dict[str, tuple[Unit, ...]] | str:
     """Resource names with their devices, in NVML's order; or the plugin's words for cards that the strategy forbids.
 
-    `strategy` is `none`, `single`, or anything else, which finds MIG devices and has no name for them but under `mixed`.
+    `strategy` is `none`, `single`, or anything else; only `mixed` has names for the MIG devices it finds then.
     """
     whole = tuple(Unit(card) for card in node.cards if not card.mig or strategy == "none")
     found: dict[str, tuple[Unit, ...]] = {WHOLE: whole} if whole else {}
@@ -83,7 +83,7 @@ def units(node: Node, strategy: str) -> dict[str, tuple[Unit, ...]] | str:
 
 
 def _single(node: Node, whole: bool, mig: bool) -> str | None:
-    """What strategy single demands of all cards: instances everywhere, of one profile, and no whole card beside them."""
+    """What strategy single demands: instances on every card, of one profile, and no whole card beside them."""
     empty = next((card for card in node.cards if card.mig and not card.instances), None)
     if empty is not None:
         why = f"{_VISITING}device {empty.index} has no MIG devices configured"

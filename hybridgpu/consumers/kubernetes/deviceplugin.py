@@ -43,26 +43,26 @@ def bad_flags(config: PluginConfig, values: Settings, *, root_known: bool = True
 
     `root_known`: whether an empty mpsRoot is really empty, and not given by a chart that nobody showed.
     """
-    for strategy in values["deviceListStrategy"]:
+    for strategy in values.words("deviceListStrategy"):
         if strategy not in LIST_STRATEGIES:
             words = f"invalid --device-list-strategy option: invalid strategy: {strategy}"
             yield BadFlag("deviceListStrategy", words, LIST_STRATEGIES)
             break
-    if (word := values["deviceIDStrategy"]) not in ID_STRATEGIES:
+    if (word := values.text("deviceIDStrategy")) not in ID_STRATEGIES:
         yield BadFlag("deviceIDStrategy", f"invalid --device-id-strategy option: {word}", ID_STRATEGIES)
-    if (word := values["sharedDevicesAllocationPolicy"]) not in POLICIES:
+    if (word := values.text("sharedDevicesAllocationPolicy")) not in POLICIES:
         words = f"invalid --shared-devices-allocation-policy option: {word}"
         yield BadFlag("sharedDevicesAllocationPolicy", words, POLICIES)
-    if config.sharing == "mps" and values["migStrategy"] == "mixed":
+    if config.sharing == "mps" and values.text("migStrategy") == "mixed":
         yield BadFlag("mps", "using --mig-strategy=mixed is not supported with MPS", ("none", "single"))
-    if config.sharing == "mps" and not values["mpsRoot"] and root_known:
+    if config.sharing == "mps" and not values.text("mpsRoot") and root_known:
         yield BadFlag("mpsRoot", "using MPS requires --mps-root to be specified")
-    if (word := values["deviceDiscoveryStrategy"]) not in DISCOVERIES:
+    if (word := values.text("deviceDiscoveryStrategy")) not in DISCOVERIES:
         words = f"invalid --device-discovery-strategy option {word}"
         yield BadFlag("deviceDiscoveryStrategy", words, DISCOVERIES)
-    if (word := values["migStrategy"]) not in MIG_STRATEGIES:
+    if (word := values.text("migStrategy")) not in MIG_STRATEGIES:
         yield BadFlag("migStrategy", f"unknown MIG strategy: {word}", MIG_STRATEGIES)
-    channels = values["channelIDs"]
+    channels = values.numbers("channelIDs")
     if channels not in ((), (0,)):
         found = " ".join(map(str, channels))
         words = f"invalid IMEX channel IDs: invalid IMEX config: channelIDs must be [] or [0]; found [{found}]"
@@ -79,12 +79,12 @@ def run_plugin(
     bad = next(bad_flags(config, values), None)
     if bad is not None:
         return Refused(Stage.FLAGS, bad.words), None
-    for channel in values["channelIDs"]:
-        if channel not in node.imex_channels and values["required"]:
+    for channel in values.numbers("channelIDs"):
+        if channel not in node.imex_channels and values.on("required"):
             words = f"error querying IMEX channels: requested IMEX channel channel{channel} does not exist"
             return Refused(Stage.START, _PLUGINS + words), None
-    strategy = values["migStrategy"]
-    found = {} if values["deviceDiscoveryStrategy"] == "tegra" else units(node, strategy)
+    strategy = values.text("migStrategy")
+    found = {} if values.text("deviceDiscoveryStrategy") == "tegra" else units(node, strategy)
     if isinstance(found, str):
         return Refused(Stage.START, _MANAGERS + found), None
     offered = pools(found, config.replicated)
@@ -92,9 +92,9 @@ def run_plugin(
         stopped = _without_mps(offered, daemons)
         if stopped:
             return stopped, None
-    channels = tuple(c for c in values["channelIDs"] if c in node.imex_channels)
+    channels = tuple(c for c in values.numbers("channelIDs") if c in node.imex_channels)
     ignored = (
-        f"Ignoring requested IMEX channel channel{c} (<nil>)" for c in values["channelIDs"] if c not in channels
+        f"Ignoring requested IMEX channel channel{c} (<nil>)" for c in values.numbers("channelIDs") if c not in channels
     )
     offer = KubernetesOffer(
         tuple(KubernetesResource(p.name, tuple(u.device for u in p.units), p.replicas) for p in offered),
@@ -106,7 +106,7 @@ def run_plugin(
 
 
 def _without_mps(offered: tuple[Pool, ...], daemons: MpsOutcome) -> Waits | Refused | None:
-    """Under mps every resource, shared or not, needs a daemon, and none may hold MIG devices (internal/plugin/mps.go)."""
+    """Under mps every resource, shared or not, needs a daemon, and none may hold MIG devices."""
     if any(unit.instance for pool in offered for unit in pool.units):
         words = "unable to create plugins: failed to create plugin: sharing using MPS is not supported for MIG devices"
         return Refused(Stage.START, _PLUGINS + words)

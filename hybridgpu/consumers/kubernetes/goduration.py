@@ -37,6 +37,6 @@ def _quoted(text: str) -> str:
 
 
 def _quoted_byte(byte: int) -> str:
-    if byte < 0x20 or byte >= 0x7F and byte != 0x7F:
+    if byte < 0x20 or byte > 0x7F:
         return f"\\x{byte:02x}"
     return f"\\{byte:c}" if byte in b'"\\' else chr(byte)

@@ -32,16 +32,20 @@ def run_discovery(config: PluginConfig, node: Node, env: Mapping[str, str]) -> L
     values = settings(config, DISCOVERY, env)
     if isinstance(values, str):
         return Refused(Stage.START, values)
-    if (word := values["deviceDiscoveryStrategy"]) not in DISCOVERIES:
+    if (word := values.text("deviceDiscoveryStrategy")) not in DISCOVERIES:
         return Refused(Stage.FLAGS, f"invalid --device-discovery-strategy option {word}")
     if not node.cards:
         return Labelled({}, config.warnings)
     if config.sharing == "mps" and any(card.mig for card in node.cards):
-        words = "error creating sharing labeler: failed to check MPS-capable: MPS sharing is not supported for mig devices"
+        words = (
+            "error creating sharing labeler: failed to check MPS-capable: MPS sharing is not supported for mig devices"
+        )
         return Refused(Stage.START, _CREATING + words)
-    strategy = values["migStrategy"]
+    strategy = values.text("migStrategy")
     if strategy not in ("none", "single", "mixed"):
-        words = f"error creating resource labeler: failed to construct MIG resource labeler: unknown strategy: {strategy}"
+        words = (
+            f"error creating resource labeler: failed to construct MIG resource labeler: unknown strategy: {strategy}"
+        )
         return Refused(Stage.START, _CREATING + words)
     labels = {
         f"{_PREFIX}mig.capable": _bool(any(card.mig is not None for card in node.cards)),
@@ -52,6 +56,8 @@ def run_discovery(config: PluginConfig, node: Node, env: Mapping[str, str]) -> L
     if strategy != "none":
         labels[f"{_PREFIX}mig.strategy"] = strategy
         mine = _single(config, node) if strategy == "single" else _mixed(config, node)
+        if strategy == "single" and mine:
+            labels.pop(f"{WHOLE}.memory", None)  # an instance's, where NVML's attributes are known
         labels |= mine
         either = {key: values for key, values in either.items() if key not in mine}
     return Labelled(labels, config.warnings, either)

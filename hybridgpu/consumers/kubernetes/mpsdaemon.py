@@ -31,7 +31,7 @@ def run_mps(config: PluginConfig, node: Node, env: Mapping[str, str]) -> MpsOutc
         return Refused(Stage.START, values)
     if config.sharing != "mps":
         return MpsRuns()
-    found = units(node, values["migStrategy"])
+    found = units(node, values.text("migStrategy"))
     if isinstance(found, str):
         return Refused(Stage.START, _DAEMONS + found)
     daemons = []

@@ -13,8 +13,26 @@ from typing import Any
 from hybridgpu.consumers.kubernetes.goduration import parse_duration
 from hybridgpu.consumers.kubernetes.outcome import Refused, Stage
 from hybridgpu.consumers.kubernetes.replicated import Replicated, read_name, read_replicated
-from hybridgpu.files.gojson import BOOL, INT, JSON, STRING, Decoded, Failure, Field, Mismatch, Own, Read, Refusal
-from hybridgpu.files.gojson import Slice, Struct, basic, decode, kind, raw_object
+from hybridgpu.files.gojson import (
+    BOOL,
+    INT,
+    JSON,
+    STRING,
+    Decoded,
+    Failure,
+    Field,
+    GoType,
+    Mismatch,
+    Own,
+    Read,
+    Refusal,
+    Slice,
+    Struct,
+    as_string,
+    decode,
+    kind,
+    raw_object,
+)
 from hybridgpu.files.goprint import json_text
 from hybridgpu.files.gotree import GoError, GoList, GoNode, GoScalar, GoYaml
 from hybridgpu.files.goyaml import load
@@ -24,10 +42,10 @@ VERSION = "v1"
 
 def _strategies(node: GoNode) -> Read | Refusal:
     """deviceListStrategy: a word or a list of words; a comma in a word does not divide it."""
-    word = basic(node, "string")
+    word = as_string(node)
     if isinstance(word, str):
         return Read((word,), node)
-    words = [basic(item, "string") for item in node.items] if isinstance(node, GoList) else [None]
+    words = [as_string(item) for item in node.items] if isinstance(node, GoList) else [None]
     if all(isinstance(word, str) for word in words):
         return Read(tuple(words), node)
     return Refusal(f"invalid deviceListStrategy: {json_text(node)}", node, "deviceListStrategy")
@@ -53,14 +71,14 @@ def _resource(node: GoNode) -> Read | Failure:
         if entry.get(key) is None:
             return Refusal(f"resources must have a '{key}' field set", entry, "resources")
     pattern, name = entry.get("pattern") or entry, entry.get("name") or entry
-    if isinstance(basic(pattern, "string"), Mismatch):
+    if isinstance(as_string(pattern), Mismatch):
         return Mismatch(kind(pattern), "v1.ResourcePattern", pattern)
     read = read_name(name)
     return Read(read, node) if isinstance(read, str) else read
 
 
-def _pointers(kind: Any, *names: str) -> dict[str, Field]:
-    return {name: Field(kind, pointer=True) for name in names}
+def _pointers(of: GoType, *names: str) -> dict[str, Field]:
+    return {name: Field(of, pointer=True) for name in names}
 
 
 _PLUGIN = Struct(
@@ -92,9 +110,7 @@ _COMMAND_LINE = Struct(
         "gfd": Field(_GFD, pointer=True),
     },
 )
-_FLAGS = Struct(
-    "v1.Flags", {name: Field(f.type, f.pointer, _COMMAND_LINE) for name, f in _COMMAND_LINE.fields.items()}
-)
+_FLAGS = Struct("v1.Flags", {name: Field(f.type, f.pointer, _COMMAND_LINE) for name, f in _COMMAND_LINE.fields.items()})
 _RESOURCES_SLICE = Slice(Own(_resource), "[]v1.Resource")
 CONFIG = Struct(
     "v1.Config",
@@ -154,7 +170,9 @@ class PluginConfig:
                 said.append(f"Setting the 'rename' field in {where} is not yet supported in the config. Ignoring...")
             if block and block.picked:
                 where = f"sharing.{name}.resources"
-                said.append(f"Customizing the 'devices' field in {where} is not yet supported in the config. Ignoring...")
+                said.append(
+                    f"Customizing the 'devices' field in {where} is not yet supported in the config. Ignoring..."
+                )
         return tuple(said)
 
 

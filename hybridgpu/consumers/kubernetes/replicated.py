@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from hybridgpu.files.gojson import Failure, Mismatch, Refusal, basic, kind, raw_object
+from hybridgpu.files.gojson import Failure, Mismatch, Refusal, as_bool, as_int, as_string, kind, raw_object
 from hybridgpu.files.goprint import json_text
 from hybridgpu.files.gotree import GoKey, GoList, GoMap, GoNode, GoScalar
 
@@ -88,17 +87,16 @@ def read_replicated(node: GoNode) -> Replicated | Failure:
     return Replicated(entries, bool(rename), fail, block)
 
 
-def _optional(block: GoMap, key: str) -> bool | None | Mismatch:
+def _optional(block: GoMap, key: str) -> bool | Mismatch | None:
     value = block.get(key)
     if value is None or (isinstance(value, GoScalar) and value.value is None):
         return None
-    read: bool | Mismatch = basic(value, "bool")
-    return read
+    return as_bool(value)
 
 
 def _entries(block: GoMap) -> tuple[Entry, ...] | Failure:
     listed = block.get("resources")
-    none = Refusal("no resources specified", block.key("resources") or block, "resources")
+    none = Refusal("no resources specified", block.key("resources") or block, "no-resources")
     if listed is None or (isinstance(listed, GoScalar) and listed.value is None):
         return none
     if not isinstance(listed, GoList):
@@ -128,7 +126,7 @@ def read_entry(node: GoNode) -> Entry | Failure:
         return every
     if (replicas_node := entry.get("replicas")) is None:
         return Refusal("no replicas specified", entry, "replicas")
-    replicas = basic(replicas_node, "int")
+    replicas = as_int(replicas_node)
     if isinstance(replicas, Mismatch):
         return replicas
     if replicas < FEWEST:
@@ -142,7 +140,7 @@ def read_entry(node: GoNode) -> Entry | Failure:
 
 def read_name(node: GoNode) -> str | Failure:
     """A resource name, `nvidia.com/` put before it where it is missing."""
-    name = basic(node, "string")
+    name = as_string(node)
     if isinstance(name, Mismatch):
         return name
     full = name if name.startswith(PREFIX) else PREFIX + name
@@ -151,24 +149,24 @@ def read_name(node: GoNode) -> str | Failure:
         return Refusal(words, node, "name")
     if not _SUBDOMAIN.fullmatch(full.removeprefix(PREFIX)):
         return Refusal(f"incorrect format for resource name '{full}': [{_NOT_A_SUBDOMAIN}]", node, "name")
-    return str(full)
+    return full
 
 
 def _devices(node: GoNode) -> bool | Failure:
     """Whether `devices` means all; a count or a list is checked for its form alone."""
-    word = basic(node, "string")
+    word = as_string(node)
     if isinstance(word, str):
         words = f"devices set as '{word}' but the only valid string input is 'all'"
         return True if word == "all" else Refusal(words, node, "devices")
-    count = basic(node, "int")
+    count = as_int(node)
     if isinstance(count, int):
         words = f"devices set as '{count}' but a count of devices must be > 0"
         return False if count > 0 else Refusal(words, node, "devices")
     if not isinstance(node, GoList):
         return Refusal(f"unrecognized type for devices spec: {json_text(node)}", node, "devices")
     for item in node.items:
-        if isinstance(basic(item, "uint64"), Mismatch) and not _device(basic(item, "string")):
-            text: Any = basic(item, "string")
+        if isinstance(as_int(item, "uint64"), Mismatch) and not _device(as_string(item)):
+            text = as_string(item)
             shown = text if isinstance(text, str) else ""
             return Refusal(f"unsupported type for device in devices list: {shown}, string", item, "devices")
     return False

@@ -14,6 +14,9 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig
 from hybridgpu.files.gojson import Read
 from hybridgpu.files.goscalar import integer
 
+Value = str | bool | tuple[str, ...] | tuple[int, ...]
+"""What a flag can hold."""
+
 _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 
 
@@ -24,7 +27,7 @@ class Flag:
     name: str
     key: str
     variables: tuple[str, ...]
-    default: Any
+    default: Value
     block: str | None = None
 
 
@@ -56,9 +59,7 @@ PLUGIN = (
 
 DISCOVERY = (
     Flag("mig-strategy", "migStrategy", ("GFD_MIG_STRATEGY", "MIG_STRATEGY"), "none"),
-    Flag(
-        "fail-on-init-error", "failOnInitError", ("GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR"), True
-    ),
+    Flag("fail-on-init-error", "failOnInitError", ("GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR"), True),
     Flag("device-discovery-strategy", "deviceDiscoveryStrategy", ("DEVICE_DISCOVERY_STRATEGY",), "auto"),
 )
 """GPU feature discovery's."""
@@ -71,11 +72,26 @@ MPS_DAEMON = (Flag("mig-strategy", "migStrategy", ("MIG_STRATEGY",), "none"),)
 class Settings:
     """Values by the flag's name in the file, and for those that the environment overrules, the variable's name."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, Value]
     overruled: Mapping[str, str]
 
-    def __getitem__(self, key: str) -> Any:
-        return self.values[key]
+    def text(self, key: str) -> str:
+        """A flag that is a word."""
+        return str(self.values[key])
+
+    def on(self, key: str) -> bool:
+        """A flag that is a switch."""
+        return bool(self.values[key])
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """A flag that is a list of words."""
+        value = self.values[key]
+        return tuple(map(str, value)) if isinstance(value, tuple) else ()
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """A flag that is a list of numbers."""
+        value = self.values[key]
+        return tuple(map(int, value)) if isinstance(value, tuple) else ()
 
 
 def settings(config: PluginConfig, flags: tuple[Flag, ...], env: Mapping[str, str]) -> Settings | str:
@@ -83,7 +99,7 @@ def settings(config: PluginConfig, flags: tuple[Flag, ...], env: Mapping[str, st
 
     A variable that is set and empty counts: it sets a text to nothing and a bool to false.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Value] = {}
     overruled: dict[str, str] = {}
     for flag in flags:
         from_file = _from_file(config, flag)
@@ -102,29 +118,32 @@ def settings(config: PluginConfig, flags: tuple[Flag, ...], env: Mapping[str, st
     return Settings(values, overruled)
 
 
-def _from_file(config: PluginConfig, flag: Flag) -> Any:
+def _from_file(config: PluginConfig, flag: Flag) -> Value | None:
     if flag.block == "imex":
         return (config.channels if flag.key == "channelIDs" else config.imex_required) or None
     block: Mapping[str, Any] = config.flags.get(flag.block, {}) if flag.block else config.flags
     read = block.get(flag.key)
-    return read.value if isinstance(read, Read) else None
+    value: Value | None = read.value if isinstance(read, Read) else None
+    return value
 
 
-def _from_env(text: str, flag: Flag) -> Any:
+def _from_env(text: str, flag: Flag) -> Value | None:
     if isinstance(flag.default, bool):
         return True if text in _TRUE else False if text in (*_FALSE, "") else None
     if flag.key == "channelIDs":
-        numbers = [integer(part.strip()) for part in text.split(",")]
-        return None if None in numbers else tuple(numbers)
+        numbers = [integer(part.strip()) for part in text.split(",")] if text else []
+        known = tuple(number for number in numbers if number is not None)
+        return known if len(known) == len(numbers) else None
     if isinstance(flag.default, tuple):
         return tuple(part.strip() for part in text.split(","))
     return text
 
 
 def _unreadable(text: str, variable: str, flag: Flag) -> str:
-    kind, parser = ("bool", "ParseBool") if isinstance(flag.default, bool) else ("int slice", "ParseInt")
+    kind, parser, part = "bool", "ParseBool", text
+    if not isinstance(flag.default, bool):
+        kind, parser = "int slice", "ParseInt"
+        part = next((word for word in map(str.strip, text.split(",")) if integer(word) is None), text)
     source = f'environment variable "{variable}"'
-    return (
-        f'could not parse "{text}" as {kind} value from {source} for flag {flag.name}: '
-        f'strconv.{parser}: parsing "{text}": invalid syntax'
-    )
+    reason = f'strconv.{parser}: parsing "{part}": invalid syntax'
+    return f'could not parse "{text}" as {kind} value from {source} for flag {flag.name}: {reason}'

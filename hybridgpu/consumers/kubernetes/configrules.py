@@ -1,0 +1,71 @@
+"""What is wrong with a set of configs that a config-manager chooses from: crash loops and defaults that offer more.
+
+Judges keys, settings and labels; the configs' contents are judged one by one elsewhere.
+Source: k8s-device-plugin v0.20.0 cmd/config-manager/main.go, run; GPU Operator controllers/object_controls.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, Settings, choose
+from hybridgpu.files.quoting import listed, shown
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.spelling import nearest
+
+_SOURCE = "k8s-device-plugin v0.20.0 cmd/config-manager/main.go, run"
+
+NO_DEFAULT = Rule(
+    "k8s-config-no-default",
+    Severity.ERROR,
+    "config-manager's init container never sees a node's label: without a default it exits 1 and the pod crash-loops "
+    "although every node is labelled.",
+    "Add a key `default`, the most restrictive config there is, or name a default in the chart or ClusterPolicy.",
+    _SOURCE,
+    since="v0.19.0",
+)
+LABEL_WITHOUT_KEY = Rule(
+    "k8s-config-label-without-key",
+    Severity.ERROR,
+    "A node's label names a config that is not there: the sidecar exits 1 and crash-loops until the label is mended.",
+    "Label the node with one of the keys of the ConfigMap.",
+    _SOURCE,
+)
+KEY_NOT_A_LABEL = Rule(
+    "k8s-config-key-not-a-label",
+    Severity.ERROR,
+    "A config is chosen by a node label, and this key cannot be a label's value.",
+    "Use at most 63 letters, digits, - _ and ., beginning and ending with a letter or digit.",
+    "Kubernetes labels; k8s-device-plugin cmd/config-manager/main.go",
+)
+
+RULES = (NO_DEFAULT, LABEL_WITHOUT_KEY, KEY_NOT_A_LABEL)
+
+_LONGEST_LABEL = 63
+
+
+def judge_choice(
+    keys: Mapping[str, str], settings: Settings, labels: Mapping[str, str], place: Place | None = None
+) -> Iterator[Finding]:
+    """Findings on a ConfigMap's keys and the labels of nodes (node name to value); `place` is the ConfigMap's."""
+    first = choose("", keys, settings)
+    if isinstance(first, Died):
+        message = (
+            f"no config is chosen where a node has no label, among {listed(sorted(keys)) or 'no keys'}: {first.words}"
+        )
+        yield Finding(NO_DEFAULT, place, message, NO_DEFAULT.fix)
+    for key in keys:
+        if not _label_value(key):
+            message = f"the key {shown(key)} cannot be the value of the label {LABEL}"
+            yield Finding(KEY_NOT_A_LABEL, place, message, KEY_NOT_A_LABEL.fix)
+    for node, value in labels.items():
+        if value and value not in keys:
+            near = nearest(value, keys)
+            hint = f"did you mean {shown(near)}?" if near else f"the keys are {listed(sorted(keys))}"
+            message = f"{node}: the label {LABEL} is {shown(value)}, and the ConfigMap has no such key"
+            yield Finding(LABEL_WITHOUT_KEY, place, message, hint)
+
+
+def _label_value(key: str) -> bool:
+    plain = all(c.isascii() and (c.isalnum() or c in "-_.") for c in key)
+    return bool(key) and len(key) <= _LONGEST_LABEL and plain and key[0].isalnum() and key[-1].isalnum()

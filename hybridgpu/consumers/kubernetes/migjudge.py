@@ -1,0 +1,173 @@
+"""Findings on a mig-parted file: alone, where device-filters tell the models, or for the cards of a node.
+
+Source: mig-parted v0.15.0 api/spec/v1, cmd/nvidia-mig-parted/assert, pkg/mig/config; run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hybridgpu.consumers.kubernetes import migrules as rules
+from hybridgpu.consumers.kubernetes.migparted import VENDOR, filter_id, gpu_instances, passes, walk
+from hybridgpu.consumers.kubernetes.migprofile import ProfileName, parse_profile
+from hybridgpu.consumers.kubernetes.migspec import MigEntry, MigFile, Wrong, read_mig
+from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.where import Where
+from hybridgpu.consumers.kubernetes.yamlrules import judge_number, judge_yaml
+from hybridgpu.files.gotree import GoMap
+from hybridgpu.files.quoting import listed, shown
+from hybridgpu.model.catalogue import models
+from hybridgpu.model.finding import Finding, Rule
+from hybridgpu.model.geometry import Misfit, arrange
+from hybridgpu.model.gpu import GpuModel
+
+
+def judge_mig_file(text: str | bytes, where: Where, node: Node | None = None) -> tuple[Finding, ...]:
+    """Everything that is wrong with the file, config by config. Never raises."""
+    reading = read_mig(text)
+    findings = list(judge_yaml(reading.yaml, where))
+    if reading.error:
+        place = where(reading.error.line, reading.error.column)
+        findings.append(Finding(rules.YAML, place, reading.error.words, rules.YAML.fix))
+    findings += [_wrong(wrong, where) for wrong in reading.wrong]
+    if reading.file is not None:
+        findings += _file(reading.file, where)
+        for name, entries in reading.file.configs.items():
+            findings += _Config(name, entries, where, node).findings()
+    return tuple(dict.fromkeys(findings))
+
+
+def _wrong(wrong: Wrong, where: Where) -> Finding:
+    """A mistake of form; mig-parted refuses the whole file for it, whichever config is asked for."""
+    failure = wrong.failure
+    about = getattr(failure, "about", "")
+    rule = rules.PROFILE if about == "profile" else rules.FORM
+    words = f"config {shown(wrong.config)}: {failure.words}" if wrong.config else failure.words
+    hint = rule.fix
+    name = getattr(failure.node, "name", "")
+    base, dot, attribute = name.rpartition("gb.")
+    if about == "profile" and dot and isinstance(parse_profile(f"{base}gb+{attribute}"), ProfileName):
+        hint = f"write {base}gb+{attribute}; the dot is only in names of Kubernetes resources"
+    return Finding(rule, where(failure.node.line, failure.node.column), words, hint)
+
+
+def _file(file: MigFile, where: Where) -> Iterator[Finding]:
+    if file.configs and "all-disabled" not in file.configs:
+        first = next(iter(file.names.values()))
+        message = f"no config is called all-disabled; there is {listed(file.configs)}"
+        yield Finding(rules.NO_ALL_DISABLED, where(first.line, first.column), message, rules.NO_ALL_DISABLED.fix)
+
+
+class _Config:
+    """One config of the file, judged for a node's cards or for the models that its filters name."""
+
+    def __init__(self, name: str, entries: tuple[MigEntry, ...], where: Where, node: Node | None) -> None:
+        self.name, self.entries, self.where, self.node = name, entries, where, node
+
+    def findings(self) -> Iterator[Finding]:
+        """What applying and asserting the config come to."""
+        for entry in self.entries:
+            yield from self._filters(entry)
+            yield from self._devices(entry)
+            yield from self._counts(entry)
+            if entry.enabled and any(entry.counts.values()):
+                yield from self._fits(entry)
+        yield from self._overlap()
+        yield from self._covered()
+
+    def _filters(self, entry: MigEntry) -> Iterator[Finding]:
+        for text in entry.filters:
+            if filter_id(text)[1] != VENDOR or not filter_id(text)[0]:
+                message = f"the device-filter {shown(text)} matches no card"
+                yield self._at(rules.FILTER_NEVER, entry, "device-filter", message)
+
+    def _devices(self, entry: MigEntry) -> Iterator[Finding]:
+        if entry.devices is None:
+            return
+        count = len(self.node.cards) if self.node else None
+        absent = [index for index in entry.devices if index < 0 or (count is not None and index >= count)]
+        if not entry.devices or absent:
+            message = f"no card has the index {listed(map(str, absent))}" if absent else "devices is an empty list"
+            yield self._at(rules.NO_DEVICES, entry, "devices", message)
+
+    def _counts(self, entry: MigEntry) -> Iterator[Finding]:
+        listed_counts = entry.node.get("mig-devices") if isinstance(entry.node, GoMap) else None
+        for _, value in listed_counts.entries if isinstance(listed_counts, GoMap) else ():
+            yield from judge_number(value, self.where)
+        for text, count in entry.counts.items():
+            name = parse_profile(text)
+            canonical = name.canonical if isinstance(name, ProfileName) else text
+            if count == 0 or canonical != text:
+                why = "its count is 0" if count == 0 else f"the driver calls it {canonical}"
+                yield self._at(rules.NEVER_EQUAL, entry, text, f"{text} never compares equal: {why}")
+
+    def _fits(self, entry: MigEntry) -> Iterator[Finding]:
+        known, all_of_them = self._models(entry)
+        names = {text: parse_profile(text) for text in entry.counts}
+        wanted = Counter({name: entry.counts[t] for t, name in names.items() if isinstance(name, ProfileName)})
+        whole = gpu_instances(+wanted)
+        misfits = {model: found for model in known if isinstance(found := arrange(model, whole), Misfit)}
+        if not misfits or (not all_of_them and len(misfits) < len(known)):
+            return
+        profiles = {profile.name for model in known for profile in model.profiles}
+        unknown = [text for text in whole if text not in profiles]
+        if unknown:
+            message = f"no card here has the profile {listed(unknown)}"
+            if not all_of_them:
+                message = f"no model of the catalogue has the profile {listed(unknown)}"
+            yield self._at(rules.UNKNOWN_PROFILE, entry, unknown[0], message)
+        elif all_of_them:
+            for misfit in misfits.values():
+                yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", misfit.reason)
+        else:
+            asked = " + ".join(f"{count} x {text}" for text, count in whole.items())
+            yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", f"{asked} fits on no model of the catalogue")
+
+    def _models(self, entry: MigEntry) -> tuple[tuple[GpuModel, ...], bool]:
+        """The models the entry is for, and whether it must fit on each: not where the cards are unknown."""
+        if self.node is not None:
+            met = (card for card in self.node.cards if passes(entry, card))
+            wanted = (c for c in met if entry.devices is None or c.index in entry.devices)
+            return tuple(dict.fromkeys(card.model for card in wanted if card.model and card.model.has_mig)), True
+        cut = tuple(model for model in models() if model.has_mig)
+        if not entry.filters:
+            return cut, False
+        ids = {f"{filter_id(text)[0]:04x}" for text in entry.filters}
+        return tuple(model for model in cut if ids & {i.lower() for i in model.pci_ids}), True
+
+    def _overlap(self) -> Iterator[Finding]:
+        """Cards that two entries want in different modes: assert asks both."""
+        if self.node is not None:
+            modes: dict[int, bool] = {}
+            for entry, card in walk(self.entries, self.node):
+                if modes.setdefault(card.index, entry.enabled) != entry.enabled:
+                    message = f"card {card.index} is to have MIG enabled and disabled"
+                    yield self._at(rules.TWO_MODES, entry, "devices", message)
+            return
+        plain = [entry for entry in self.entries if not entry.filters]
+        for at, entry in enumerate(plain):
+            for other in plain[:at]:
+                shared = other.devices is None or entry.devices is None or set(other.devices) & set(entry.devices)
+                if shared and other.enabled != entry.enabled:
+                    yield self._at(rules.TWO_MODES, entry, "devices", "an entry above has another mode for these cards")
+
+    def _covered(self) -> Iterator[Finding]:
+        """Cards that no entry is for, or that cannot be what the config says: then it never asserts."""
+        if self.node is not None:
+            met = {card.index for _, card in walk(self.entries, self.node)}
+            missing = [str(card.index) for card in self.node.cards if card.index not in met]
+            if missing:
+                yield self._at(rules.PARTIAL, self.entries[0], "devices", f"no entry is for card {listed(missing)}")
+            for entry, card in walk(self.entries, self.node):
+                if entry.enabled and card.mig is None:
+                    message = f"card {card.index} ({card.name}) has no MIG"
+                    yield self._at(rules.NOT_CAPABLE, entry, "devices", message)
+        elif all(entry.devices is not None for entry in self.entries):
+            cards = sorted({index for entry in self.entries for index in entry.devices or () if index >= 0})
+            message = f"only cards {listed(map(str, cards))} are in an entry: it holds on no node that has more"
+            yield self._at(rules.PARTIAL, self.entries[0], "devices", message)
+
+    def _at(self, rule: Rule, entry: MigEntry, key: str, message: str) -> Finding:
+        place = entry.place(key)
+        return Finding(rule, self.where(place.line, place.column), f"config {shown(self.name)}: {message}", rule.fix)
