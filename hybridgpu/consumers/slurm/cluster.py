@@ -12,6 +12,7 @@ from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.values import flag
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Related, Rule, Severity
 
@@ -35,6 +36,27 @@ PROLOG_FLAG_UNKNOWN = Rule(
     "Slurm does not know the flag: every daemon stops with a fatal error.",
     "Use a flag that the release knows.",
     "S:src/common/read_config.c prolog_str2flags",
+)
+PROLOG_FLAGS_FATAL = Rule(
+    "slurm-prolog-flags-exclude",
+    Severity.ERROR,
+    "The settings exclude each other: every daemon stops with a fatal error.",
+    "Leave one of them out.",
+    "S:src/common/read_config.c _validate_and_set_defaults; slurmd -G of 22.05, 24.11, 26.05",
+)
+PROLOG_SERIAL_LOST = Rule(
+    "slurm-prolog-serial-lost",
+    Severity.ERROR,
+    "Serial has no effect beside RunInJob: prologs and epilogs of a node run at the same time; each daemon logs it.",
+    "Leave out Serial or RunInJob.",
+    "S:src/slurmd/common/slurmd_common.c; S:src/common/read_config.c prolog_str2flags; slurmd -G of 24.11, 26.05",
+)
+NEEDS_CONTAIN = Rule(
+    "slurm-namespace-needs-contain",
+    Severity.ERROR,
+    "Jobs get a namespace of their own only under PrologFlags=Contain: every daemon stops with a fatal error.",
+    "Write PrologFlags=Contain.",
+    "S:src/common/read_config.c _validate_and_set_defaults; slurmd -G of 22.05, 24.11, 26.05",
 )
 MPS_PROLOG_LATE = Rule(
     "slurm-mps-prolog-late",
@@ -67,12 +89,14 @@ CONSTRAIN_UNUSED = Rule(
 )
 
 RULES = (
-    *(NEEDS_CONS_TRES, TRES_WITHOUT_DBD, PROLOG_FLAG_UNKNOWN, MPS_PROLOG_LATE, MPS_PRIVATE_SHM),
+    *(NEEDS_CONS_TRES, TRES_WITHOUT_DBD, PROLOG_FLAG_UNKNOWN, PROLOG_FLAGS_FATAL, PROLOG_SERIAL_LOST, NEEDS_CONTAIN),
+    *(MPS_PROLOG_LATE, MPS_PRIVATE_SHM),
     *(CONSTRAIN_OFF, CONSTRAIN_UNUSED, TASK_LOSES_GPUS),
 )
 
 _ADDS_UP = ("prolog", "epilog", "prologslurmctld", "epilogslurmctld")
-_IMPLY_ALLOC = frozenset(("alloc", "contain", "deferbatch", "runinjob", "x11"))
+_IMPLY_CONTAIN = frozenset(("contain", "runinjob", "x11"))
+_IMPLY_ALLOC = _IMPLY_CONTAIN | {"alloc", "deferbatch", "forcerequeueonfail", "nohold"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,7 @@ def judge(
     _judge_doubled(files, release, verdict)
     _judge_controller(files, names, release, verdict)
     _judge_prolog(files, used, release, verdict)
+    _judge_flags_together(files, verdict)
     _judge_devices(files, used, verdict)
     types = files.setting("GresTypes")
     if types is not None:
@@ -155,13 +180,36 @@ def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: 
         verdict.note(MPS_PRIVATE_SHM, container.place, f"{container.key}={container.value}, and nodes have mps")
 
 
+def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:
+    """Flags that exclude one another, or other settings. RunInJob and X11 bring Contain with them."""
+    flags = files.setting("PrologFlags")
+    words = {word.lower(): word for word in files.words("PrologFlags")}
+    contains = next((word for key, word in words.items() if key in _IMPLY_CONTAIN), None)
+    if flags and contains and "nohold" in words:
+        message = f"PrologFlags={flags.value}: {words['nohold']} cannot stand beside {contains}"
+        verdict.die(PROLOG_FLAGS_FATAL, flags.place, message)
+    track = files.setting("ProctrackType")
+    if flags and track and "x11" in words and track.value == "proctrack/linuxproc":
+        related = [Related(track.place, f"{track.key}={track.value} stands here")]
+        message = f"PrologFlags={flags.value}: {words['x11']} cannot stand beside {track.value}"
+        verdict.die(PROLOG_FLAGS_FATAL, flags.place, message, related=related)
+    if flags and "serial" in words and "runinjob" in words:
+        message = f"PrologFlags={flags.value}: {words['serial']} has no effect beside {words['runinjob']}"
+        verdict.note(PROLOG_SERIAL_LOST, flags.place, message)
+    space = files.setting("NamespaceType") or files.setting("JobContainerType")
+    private = space and (space.key.lower() == "namespacetype" or "tmpfs" in space.value)
+    if space and private and not contains and "none" not in space.value.lower():
+        said = f"PrologFlags={flags.value}" if flags else "no PrologFlags"
+        verdict.die(NEEDS_CONTAIN, space.place, f"{space.key}={space.value} with {said}, which lacks Contain")
+
+
 def _judge_devices(files: SlurmFiles, used: set[str], verdict: Verdict) -> None:
     """cgroup.conf is judged only where it is among the inputs."""
     if files.cgroup is None or "gpu" not in used:
         return
-    constrain = files.cgroup.get("constraindevices")
+    constrain = files.cgroup.get("constraindevices", (None,))[-1]
     plugin = files.setting("TaskPlugin")
-    if constrain is None or constrain.value.lower() not in ("yes", "true", "1", "y", "t"):
+    if constrain is None or flag(constrain.value) is not True:
         said = (
             f"ConstrainDevices={constrain.value}"
             if constrain

@@ -9,9 +9,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_TOKEN = re.compile(r"(?:\[[^\]]*\]|[^\t, \n])+")
+_TOKEN = re.compile(r"(?:\[[^\[\]]*\]|[^\t, \n])+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_NUMBER_AT_END = re.compile(r"(?<![0-9])[0-9]{20,}\Z")
 _MAX_RANGE = 64 * 1024
+_MAX_NAMES = 16 * _MAX_RANGE
+_MAX_WIDTH = 256
+_LARGEST = 2**64 - 1
+
+MAX_NAME = 78
+"""Characters of a name that every walk over a host list gives back: hostlist_next leaves longer ones out, since it
+writes the prefix and then the number into 80 bytes."""
 
 
 class BadHostlist(ValueError):
@@ -24,12 +32,38 @@ def expand(text: str, suffix: bool = True) -> tuple[str, ...]:
 
     `suffix` says whether text behind the last bracket is taken (Release.hostlist_suffix). Raises BadHostlist.
     """
-    if "[" not in text:
-        return tuple(_TOKEN.findall(text))
     names: list[str] = []
     for token in _TOKEN.findall(text):
-        names.extend(_expand_token(token, suffix))
+        names.extend(_expand_token(token, suffix) if "[" in token else (_plain(token),))
+        if len(names) > _MAX_NAMES:
+            raise BadHostlist(f"'{_cut(text)}': this names more than {_MAX_NAMES} hosts or files")
     return tuple(names)
+
+
+def number_at_end_below(name: str, limit: int = _LARGEST) -> bool:
+    """Whether the number that ends the name, if one does, is below `limit`: by default one that may end a range, too.
+
+    Slurm reads the number into 64 bits: strtoul gives the largest instead of a larger one, and the node is not found.
+    The largest itself ends a single name, but not a range: there slurmd walks on for ever (slurmd -G of 22.05, 24.11,
+    26.05: no node record; segmentation fault).
+    """
+    found = _NUMBER_AT_END.search(name)
+    return found is None or _is_below(found[0], limit)
+
+
+def _is_below(digits: str, limit: int) -> bool:
+    digits = digits.lstrip("0")
+    return len(digits) <= 20 and int(digits or 0) < limit
+
+
+def _plain(token: str) -> str:
+    if not number_at_end_below(token, _LARGEST + 1):
+        raise BadHostlist(f"'{_cut(token)}': Slurm reads no number of more than 64 bits at the end of a name")
+    return token
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _expand_token(token: str, suffix: bool) -> list[str]:
@@ -39,11 +73,12 @@ def _expand_token(token: str, suffix: bool) -> list[str]:
         return [token]
     ranges, closing, behind = tail.partition("]")
     if not closing:
-        raise BadHostlist(f"'{token}': '[' is never closed")
+        raise BadHostlist(f"'{_cut(token)}': '[' is never closed")
     if behind and not suffix:
-        raise BadHostlist(f"'{token}': text after the last ']' is not taken by this release")
-    numbers = _numbers(ranges, token)
-    return [f"{prefix}{number}{behind}" for prefix in _prefixes(head, token) for number in numbers]
+        raise BadHostlist(f"'{_cut(token)}': text after the last ']' is not taken by this release")
+    prefixes, numbers = _prefixes(head, token), _numbers(ranges, token)
+    _judge_size(prefixes, numbers, token, _MAX_NAMES)
+    return [f"{prefix}{number}{behind}" for prefix in prefixes for number in numbers]
 
 
 def _prefixes(head: str, token: str) -> list[str]:
@@ -51,7 +86,15 @@ def _prefixes(head: str, token: str) -> list[str]:
     if not bracket or "]" not in rest:
         return [head]
     ranges, _, behind = rest.rpartition("]")
-    return [f"{prefix}{number}{behind}" for prefix in _prefixes(before, token) for number in _numbers(ranges, token)]
+    prefixes, numbers = _prefixes(before, token), _numbers(ranges, token)
+    _judge_size(prefixes, numbers, token, _MAX_RANGE)
+    return [f"{prefix}{number}{behind}" for prefix in prefixes for number in numbers]
+
+
+def _judge_size(prefixes: list[str], numbers: list[str], token: str, most: int) -> None:
+    """Slurm stops at 64 Ki prefixes (hostlist.h MAX_PREFIX_CNT); what the last bracket makes of them, we do."""
+    if len(prefixes) * len(numbers) > most:
+        raise BadHostlist(f"'{_cut(token)}': the brackets multiply to more than {most} names")
 
 
 def _numbers(ranges: str, token: str) -> list[str]:
@@ -60,12 +103,18 @@ def _numbers(ranges: str, token: str) -> list[str]:
     for part in ranges.split(","):
         found = _RANGE.fullmatch(part)
         if not found:
-            raise BadHostlist(f"'{token}': '{part}' is not a range of numbers")
-        low, high = int(found[1]), int(found[2] or found[1])
-        if low > high:
-            raise BadHostlist(f"'{token}': the range '{part}' runs backwards")
-        if high - low >= _MAX_RANGE:
-            raise BadHostlist(f"'{token}': the range '{part}' is too long (at most {_MAX_RANGE})")
+            raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' is not a range of numbers")
+        if not all(_is_below(digits, _LARGEST) for digits in (found[1], found[2] or found[1])):
+            raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' holds a number that does not fit into 64 bits")
         width = len(found[1])
+        if width > _MAX_WIDTH:
+            raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' has more than {_MAX_WIDTH} digits")
+        low, high = int(found[1]), int((found[2] or found[1])[-_MAX_WIDTH:])
+        if low > high:
+            raise BadHostlist(f"'{_cut(token)}': the range '{_cut(part)}' runs backwards")
+        if high - low >= _MAX_RANGE:
+            raise BadHostlist(f"'{_cut(token)}': the range '{_cut(part)}' is too long (at most {_MAX_RANGE})")
         numbers += [str(n).zfill(width) for n in range(low, high + 1)]
+        if len(numbers) > _MAX_NAMES:
+            raise BadHostlist(f"'{_cut(token)}': this names more than {_MAX_NAMES} hosts or files")
     return numbers

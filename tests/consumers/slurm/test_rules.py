@@ -112,6 +112,17 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     ),
     "slurm-tres-without-slurmdbd": (site(conf="AccountingStorageTRES=gres/gpu"), "slurm.conf:6:1", ["gres/gpu"]),
     "slurm-prolog-flag-unknown": (site(conf="PrologFlags=Alloc,Fast"), "slurm.conf:6:1", ["Fast", "Contain"]),
+    "slurm-prolog-flags-exclude": (
+        site(conf="PrologFlags=nohold,X11"),
+        "slurm.conf:6:1",
+        ["nohold,X11", "nohold", "beside X11"],
+    ),
+    "slurm-prolog-serial-lost": (site(conf="PrologFlags=Serial,RunInJob"), "slurm.conf:6:1", ["Serial", "RunInJob"]),
+    "slurm-namespace-needs-contain": (
+        site(conf="PrologFlags=Alloc\nJobContainerType=job_container/tmpfs"),
+        "slurm.conf:7:1",
+        ["job_container/tmpfs", "PrologFlags=Alloc", "Contain"],
+    ),
     "slurm-mps-prolog-late": (
         site("gpu:a100:2,mps:4", types="gpu,mps", conf="Prolog=/p"),
         "slurm.conf:6:1",
