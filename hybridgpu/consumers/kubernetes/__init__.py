@@ -1,7 +1,7 @@
 """What NVIDIA's programs for Kubernetes do with a file: device plugin, feature discovery, MPS, MIG, config-manager."""
 
 from hybridgpu.consumers.kubernetes import configrules, migrules, pluginrules, yamlrules
-from hybridgpu.consumers.kubernetes.configrules import judge_choice
+from hybridgpu.consumers.kubernetes.configrules import judge_choice, judge_default
 from hybridgpu.consumers.kubernetes.consume import PluginConsumption, consume
 from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
 from hybridgpu.consumers.kubernetes.migspec import read_mig, valid_config
@@ -29,6 +29,7 @@ __all__ = [
     "in_block",
     "in_file",
     "judge_choice",
+    "judge_default",
     "judge_mig_file",
     "judge_plugin_config",
     "node_of",

@@ -1,6 +1,6 @@
 """What is wrong with a set of configs that a config-manager chooses from: crash loops and defaults that offer more.
 
-Judges keys, settings and labels; the configs' contents are judged one by one elsewhere.
+The configs' own mistakes are judged one by one elsewhere.
 Source: k8s-device-plugin v0.20.0 cmd/config-manager/main.go, run; GPU Operator controllers/object_controls.go.
 """
 
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, Settings, choose
+from hybridgpu.consumers.kubernetes.consume import consume
+from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.outcome import PluginRuns
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.spelling import nearest
@@ -39,7 +42,17 @@ KEY_NOT_A_LABEL = Rule(
     "Kubernetes labels; k8s-device-plugin cmd/config-manager/main.go",
 )
 
-RULES = (NO_DEFAULT, LABEL_WITHOUT_KEY, KEY_NOT_A_LABEL)
+DEFAULT_OFFERS_MORE = Rule(
+    "k8s-config-default-offers-more",
+    Severity.ERROR,
+    "At every start of the plugin's pod the default is applied before the node's own config: for a moment the node "
+    "offers what only the default offers, and the kubelet may give one card twice, under two names.",
+    "Let the default share nothing and rename nothing, with migStrategy mixed; or one plugin release for each config.",
+    f"{_SOURCE}; kubelet 1.36, run",
+    since="v0.19.0",
+)
+
+RULES = (NO_DEFAULT, LABEL_WITHOUT_KEY, KEY_NOT_A_LABEL, DEFAULT_OFFERS_MORE)
 
 _LONGEST_LABEL = 63
 
@@ -64,6 +77,28 @@ def judge_choice(
             hint = f"did you mean {shown(near)}?" if near else f"the keys are {listed(sorted(keys))}"
             message = f"{node}: the label {LABEL} is {shown(value)}, and the ConfigMap has no such key"
             yield Finding(LABEL_WITHOUT_KEY, place, message, hint)
+
+
+def judge_default(
+    keys: Mapping[str, str],
+    settings: Settings,
+    label: str,
+    node: Node,
+    env: Mapping[str, str],
+    place: Place | None = None,
+) -> Iterator[Finding]:
+    """Whether the config that is applied first offers this node's cards more than the label's own config does."""
+    first, own = choose("", keys, settings), choose(label, keys, settings)
+    if isinstance(first, Died) or isinstance(own, Died) or first == own:
+        return
+    before, after = (consume(keys.get(key, ""), node, env).plugin for key in (first, own))
+    if not isinstance(before, PluginRuns):
+        return
+    wanted = after.offer.allocatable if isinstance(after, PluginRuns) else {}
+    for name, count in before.offer.allocatable.items():
+        if count > wanted.get(name, 0):
+            message = f"{shown(first)}, applied first, offers {count} {name}, and {shown(own)} {wanted.get(name, 0)}"
+            yield Finding(DEFAULT_OFFERS_MORE, place, message, DEFAULT_OFFERS_MORE.fix)
 
 
 def _label_value(key: str) -> bool:

@@ -15,12 +15,14 @@ from hybridgpu.consumers.kubernetes import (
     in_block,
     in_file,
     judge_choice,
+    judge_default,
     judge_mig_file,
     judge_plugin_config,
     migrules,
     node_of,
 )
 from hybridgpu.consumers.kubernetes.configmanager import CHART, OPERATOR, Settings
+from hybridgpu.consumers.kubernetes.configrules import DEFAULT_OFFERS_MORE
 from hybridgpu.consumers.kubernetes.configrules import RULES as CONFIG_RULES
 from hybridgpu.model.finding import Finding, Place, Severity
 from tests.conftest import soak
@@ -155,7 +157,7 @@ def of(rule: str, findings: tuple[Finding, ...]) -> Finding:
 def test_every_rule_has_a_firing_case_and_a_name_of_its_own() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids))
-    assert sorted([*PLUGIN, *MIG, *CHOICE]) == sorted(ids)
+    assert sorted([*PLUGIN, *MIG, *CHOICE, DEFAULT_OFFERS_MORE.id]) == sorted(ids)
 
 
 @pytest.mark.parametrize("rule", PLUGIN)
@@ -187,6 +189,34 @@ PLUGIN_FLAGS = (
     "passDeviceSpecs: true, deviceListStrategy: [envvar, cdi-cri], deviceIDStrategy: index, "
     "sharedDevicesAllocationPolicy: packed"
 )
+MIXED = "flags: {migStrategy: mixed}\n"
+RENAMED = "sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}\n"
+DEFAULTS: dict[str, tuple[str, str, Node, str | None]] = {
+    # default, own, cards -> what the default offers more
+    "nothing shared first": (MIXED, sharing(), FOUR_A100, None),
+    "the same for MIG": (MIXED, MIXED + "version: v1\n", cut(SEVEN, None), None),
+    "more shares": (sharing(), "", FOUR_A100, "offers 16 nvidia.com/gpu, and 'own' 4"),
+    "another name": (MIXED, RENAMED, FOUR_A100, "offers 4 nvidia.com/gpu, and 'own' 0"),
+    "whole cards in MIG mode": ("", MIXED, cut(SEVEN, SEVEN), "offers 2 nvidia.com/gpu, and 'own' 0"),
+    "a default that is refused offers nothing": ("version: v2\n", MIXED, FOUR_A100, None),
+    "an own config that is refused": (MIXED, "version: v2\n", FOUR_A100, "and 'own' 0"),
+}
+
+
+@pytest.mark.parametrize("case", DEFAULTS)
+def test_a_default_that_offers_more_than_the_node_s_own_config(case: str) -> None:
+    default, own, node, words = DEFAULTS[case]
+    findings = list(judge_default({"default": default, "own": own}, CHART, "own", node, NO_ENV))
+    assert len(findings) == (words is not None)
+    assert all(finding.rule is DEFAULT_OFFERS_MORE and words and words in finding.message for finding in findings)
+
+
+def test_built_in_defaults_offer_whole_cards() -> None:
+    (finding,) = judge_default({"own": RENAMED}, OPERATOR, "own", FOUR_A100, NO_ENV)
+    assert "'/dev/null', applied first, offers 4 nvidia.com/gpu" in finding.message
+    assert list(judge_default({"a": "", "b": ""}, CHART, "b", FOUR_A100, NO_ENV)) == []
+
+
 CLEAN: dict[str, tuple[str, Node | None, Mapping[str, str] | None]] = {
     "empty": ("", None, None),
     "exclusive": ("version: v1\nflags: {migStrategy: none}\n", FOUR_A100, NO_ENV),
