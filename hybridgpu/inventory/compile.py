@@ -7,7 +7,7 @@ out equal share a body again, so that what follows works once per distinct node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ClusterShell.NodeSet import NodeSet
@@ -206,9 +206,24 @@ def _in_slurm_order(devices: Iterator[Device], owners: tuple[Scheduler, ...], au
         for position, device in enumerate(ordered):
             lowest.setdefault((owners[device.index], device.type), position)
         ordered.sort(key=lambda d: lowest[owners[d.index], d.type])
-    if len(set(owners)) > 1:
+    split = len(set(owners)) > 1
+    if split:
         ordered.sort(key=lambda d: owners[d.index] is not Scheduler.SLURM)
-    return tuple(ordered)
+    mine = [d for d in ordered if not split or owners[d.index] is Scheduler.SLURM]
+    return (*_linked(mine), *(replace(d, links=None) for d in ordered[len(mine) :]))
+
+
+def _linked(devices: list[Device]) -> list[Device]:
+    """The devices with their links in their own order: facts have them by PCI order, and Slurm by its position.
+
+    None where a card is cut: an instance has no links, and a list that is longer than the devices makes the node
+    INVALID (S:src/interfaces/gres.c _node_config_validate; slurm.conf's count is of instances then).
+    """
+    if all(d.links is None for d in devices):
+        return devices
+    whole = all(d.profile is None for d in devices)
+    order = [d.index for d in devices]
+    return [replace(d, links=tuple(d.links[i] for i in order) if whole and d.links else None) for d in devices]
 
 
 def _file_order(device: Device) -> list[int]:

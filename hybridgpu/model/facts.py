@@ -22,7 +22,10 @@ class InstanceFacts:
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """One card. `index` is the PCI order (nvidia-smi's), `minor` the N of /dev/nvidiaN, `cores` a Slurm core range."""
+    """One card. `index` is the PCI order (nvidia-smi's), `minor` the N of /dev/nvidiaN, `cores` a Slurm core range.
+
+    `links` are the NVLinks to each GPU by index, -1 at the card itself.
+    """
 
     index: int
     minor: int

@@ -10,6 +10,8 @@ import pytest
 
 from hybridgpu.model.finding import Severity
 from hybridgpu.model.site import NodeBody
+from hybridgpu.render.proof import prove
+from hybridgpu.render.tree import render_tree
 from tests.sites import inventory, loaded, site
 
 
@@ -153,3 +155,34 @@ def test_colliding_profiles_carry_their_model_whatever_else_is_there(tmp_path: P
 def test_memory_is_the_instances_share(tmp_path: Path) -> None:
     seen = body(tmp_path, inventory("n1 dgx mig, layout: {all: {3g.40gb: 1, 1g.10gb: 1}}"), "n1")
     assert {(d.profile, d.memory_bytes >> 30) for d in seen.devices} == {("3g.40gb", 40), ("1g.10gb", 10)}
+
+
+def linked(node: str) -> dict[str, Any]:
+    """Facts whose minors run against the PCI order; GPU i has 10*i + j links to GPU j."""
+    record = facts(node)
+    for gpu in record["gpus"]:
+        gpu["links"] = [-1 if index == gpu["index"] else 10 * gpu["index"] + index for index in range(8)]
+    return record
+
+
+def test_links_are_in_the_order_of_slurms_devices(tmp_path: Path) -> None:
+    seen = body(tmp_path, inventory("gpu1 dgx exclusive"), "gpu1", {"gpu1": linked("gpu1")})
+    assert [d.index for d in seen.devices][:2] == [7, 6]
+    assert seen.devices[0].links == (-1, 76, 75, 74, 73, 72, 71, 70)
+    assert seen.devices[1].links == (67, -1, 65, 64, 63, 62, 61, 60)
+
+
+def test_links_of_a_split_node_are_among_slurms_devices(tmp_path: Path) -> None:
+    entry = "{hosts: gpu1, class: dgx, owner: {slurm: 4-5, kubernetes: '0-3,6-7'}, sharing: {mode: exclusive}}"
+    text = inventory(entry)
+    seen = body(tmp_path, text, "gpu1", {"gpu1": linked("gpu1")})
+    assert [d.links for d in seen.slurm_devices] == [(-1, 54), (45, -1)]
+    assert {d.links for d in seen.devices[2:]} == {None}
+    whole = site(tmp_path, text, {"gpu1": json.dumps(linked("gpu1"))})
+    assert list(prove(whole, render_tree(whole))) == []
+
+
+def test_links_are_left_out_where_a_card_is_cut(tmp_path: Path) -> None:
+    text = inventory("gpu1 dgx mig, layout: {0-6: {1g.10gb: 7}, 7: off}")
+    seen = body(tmp_path, text, "gpu1", {"gpu1": linked("gpu1")})
+    assert {d.links for d in seen.devices} == {None}
