@@ -1,6 +1,7 @@
 """What Slurm's daemons do with slurm.conf, gres.conf and cgroup.conf, release by release."""
 
 from hybridgpu.consumers.slurm import (
+    cgroupconf,
     cluster,
     collisions,
     conf,
@@ -19,7 +20,7 @@ from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
     *(*conf.RULES, *nodeline.RULES, *nodegres.RULES, *gresconf.RULES, *merge.RULES, *detect.RULES, *shares.RULES),
-    *(*registration.RULES, *collisions.RULES, *cluster.RULES),
+    *(*registration.RULES, *collisions.RULES, *cluster.RULES, *cgroupconf.RULES),
 )
 """Every rule that a consumption can fire, in the order a file is judged."""
 

@@ -7,12 +7,12 @@ a node decides is not.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from hybridgpu.files.slurmlines import IncludeProblem, OpenText, Pair, SlurmLine, SlurmText, read
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.spelling import nearest
 
 GRES_KEYS = (
     *("AutoDetect", "Count", "CPUs", "Cores", "File", "Files", "Flags", "Link", "Links", "MultipleFiles", "Name"),
@@ -103,9 +103,11 @@ class SlurmFiles:
     settings: every single key of slurm.conf in lower case, with all its occurrences in order.
     records: the lines of slurm.conf that are records of another kind (`partitionname` ...), by that key; under
         `nodename` those of NodeName=DEFAULT.
-    gres: the lines of gres.conf; None where there is no gres.conf. cgroup likewise.
+    gres: the lines of gres.conf; None where there is no gres.conf.
+    cgroup: every key of cgroup.conf in lower case, with all its occurrences; None where there is no cgroup.conf.
     findings: what is wrong for every release; `fatal` says that no daemon starts because of it. The same of gres.conf
-        stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it.
+        stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it; that of cgroup.conf in
+        `cgroup_findings`.
     """
 
     slurm_conf: str
@@ -113,11 +115,12 @@ class SlurmFiles:
     nodes: tuple[NodeRecord, ...]
     records: Mapping[str, tuple[SlurmLine, ...]] = field(default_factory=dict)
     gres: tuple[SlurmLine, ...] | None = None
-    cgroup: Mapping[str, Pair] | None = None
+    cgroup: Mapping[str, tuple[Pair, ...]] | None = None
     findings: tuple[Finding, ...] = ()
     fatal: bool = False
     gres_findings: tuple[Finding, ...] = ()
     gres_fatal: bool = False
+    cgroup_findings: tuple[Finding, ...] = ()
 
     def beside(self, name: str) -> str:
         """The path of a file in slurm.conf's folder (`gres.conf`, `cgroup.conf`)."""
@@ -151,18 +154,25 @@ def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") ->
     gres = _beside(posixpath.join(folder, "gres.conf"), open_text, cluster_name)
     cgroup = _beside(posixpath.join(folder, "cgroup.conf"), open_text, cluster_name)
     gres_found = [*_include_findings(gres.problems), *_gres_findings(gres.lines)] if gres else []
+    cgroup_found = _include_findings(cgroup.problems) if cgroup else []
     return SlurmFiles(
         slurm_conf=slurm_conf,
         settings=settings,
         nodes=nodes,
         records=records,
         gres=gres.lines if gres else None,
-        cgroup={p.key.lower(): p for line in cgroup.lines for p in line.pairs} if cgroup else None,
+        cgroup=settings_of(cgroup.lines, cgroup_found) if cgroup else None,
         findings=tuple(found),
-        fatal=any(finding.rule in _FATAL for finding in found),
+        fatal=stops(found),
         gres_findings=tuple(gres_found),
-        gres_fatal=any(finding.rule in _FATAL for finding in gres_found),
+        gres_fatal=stops(gres_found),
+        cgroup_findings=tuple(cgroup_found),
     )
+
+
+def stops(findings: Iterable[Finding]) -> bool:
+    """Whether one of the findings about a file's text ends the daemon that reads it."""
+    return any(finding.rule in _FATAL for finding in findings)
 
 
 def _opener(files: Mapping[str, str]) -> Callable[[str], str]:
@@ -208,11 +218,8 @@ def _read_slurm_conf(
         first = line.pairs[0]
         key = first.key.lower()
         if key not in _SLURM_RECORDS:
-            settings[key] = (*settings.get(key, ()), first)
-            if len(line.pairs) > 1:
-                second = line.pairs[1]
-                found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
-        if line.rest:
+            settings[key] = (*settings.get(key, ()), _alone(line, found))
+        elif line.rest:
             found.append(unreadable(line.rest, line.rest_place))
         if key == "nodename" and first.value.lower() == "default":
             defaults = _merge_defaults(defaults, line, found)
@@ -223,6 +230,29 @@ def _read_slurm_conf(
         elif key in _SLURM_RECORDS:
             records[key] = (*records.get(key, ()), line)
     return settings, tuple(nodes), records
+
+
+def settings_of(lines: Iterable[SlurmLine], found: list[Finding]) -> dict[str, tuple[Pair, ...]]:
+    """The keys of a file that has nothing but single keys, as cgroup.conf; what cannot be read goes into `found`."""
+    settings: dict[str, tuple[Pair, ...]] = {}
+    for line in lines:
+        if line.pairs:
+            key = line.pairs[0].key.lower()
+            settings[key] = (*settings.get(key, ()), _alone(line, found))
+        else:
+            found.append(unreadable(line.rest, line.rest_place))
+    return settings
+
+
+def _alone(line: SlurmLine, found: list[Finding]) -> Pair:
+    """The first pair of a line that may have no other."""
+    first = line.pairs[0]
+    if len(line.pairs) > 1:
+        second = line.pairs[1]
+        found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
+    if line.rest:
+        found.append(unreadable(line.rest, line.rest_place))
+    return first
 
 
 def _merge_defaults(defaults: dict[str, Pair], line: SlurmLine, found: list[Finding]) -> dict[str, Pair]:
@@ -263,11 +293,19 @@ def _gres_findings(lines: tuple[SlurmLine, ...]) -> list[Finding]:
             second = line.pairs[1]
             found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
             continue
-        allowed = known - {"nodename"}
         for pair in line.pairs[1:]:
-            if pair.key.lower() not in allowed:
+            if pair.key.lower() == "nodename":
+                found.append(_node_name_late(pair, line))
+            elif pair.key.lower() not in known:
                 found.append(unknown_key(pair, GRES_KEYS, "allowed in gres.conf are"))
     return found
+
+
+def _node_name_late(pair: Pair, line: SlurmLine) -> Finding:
+    """A line that begins with another key has no NodeName to Slurm."""
+    others = " ".join(f"{p.key}={p.value}" for p in line.pairs if p is not pair)
+    message = f"{pair.key} must come first on its line; behind {line.pairs[0].key} Slurm does not know the key"
+    return Finding(UNKNOWN_KEY, pair.place, message, f"write {pair.key}={pair.value} {others}")
 
 
 def unreadable(text: str, place: Place, after: str | None = None) -> Finding:
@@ -281,8 +319,7 @@ def unknown_key(pair: Pair, allowed: tuple[str, ...], words: str = "") -> Findin
 
     `words` introduce the list of the allowed ones; without them it is too long to be told.
     """
-    near = get_close_matches(pair.key.lower(), [key.lower() for key in allowed], 1)
-    spelled = {key.lower(): key for key in allowed}
-    hint = f"did you mean {spelled[near[0]]}?" if near else ""
+    near = nearest(pair.key, allowed)
+    hint = f"did you mean {near}?" if near else ""
     told = f"; {words} {', '.join(sorted(allowed))}" if words else ""
     return Finding(UNKNOWN_KEY, pair.place, f"unknown key '{pair.key}'{told}", hint)

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import (
+    cgroupconf,
     cluster,
     collisions,
     detect,
     gresconf,
+    hardware,
     merge,
     nodegres,
     nodeline,
@@ -24,6 +26,7 @@ from hybridgpu.consumers.slurm.conf import INCLUDE_NOT_GIVEN, NodeRecord, SlurmF
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
+from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import Wanted
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -94,6 +97,7 @@ def consume(
     overall = Verdict(files.findings, files.fatal)
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
+    cgroupconf.judge(files, release, overall)
     for line in files.records.get("nodename", ()):
         nodeline.judge_keys(line, release, overall)
     for node in files.nodes:
@@ -172,14 +176,14 @@ class _Judge:
             self.line_keys[groups] = (lines, tuple(self.index.content(line) for line in lines))
         lines, contents = self.line_keys[groups]
         gres = node.values.get("gres")
-        hardware = nodeline.hardware(node)
-        key = (gres.value if gres else "", hardware, contents, found)
+        has = hardware.hardware(node)
+        key = (gres.value if gres else "", has, contents, found)
         if key in self.clean:
             return self.clean[key]
         verdict = Verdict()
         wants = nodegres.wanted(gres.value if gres else "", self.names, gres.place if gres else node.place, verdict)
         self.seen[id(node)] = cluster.SeenNode(node, wants)
-        result = self._judge(node, lines, wants, hardware, found, verdict)
+        result = self._judge(node, lines, wants, has, found, verdict)
         if not result.findings:
             self.clean[key] = result
         return result
@@ -189,7 +193,7 @@ class _Judge:
         node: NodeRecord,
         lines: list[SlurmLine],
         wants: Mapping[str, Wanted],
-        hardware: nodeline.Hardware,
+        has: Hardware,
         found: tuple[DetectedGpu, ...] | None,
         verdict: Verdict,
     ) -> NodeResult:
@@ -197,18 +201,18 @@ class _Judge:
         place = gres.place if gres else node.place
         local = [line for line in lines if line.pairs[0].key.lower() == "nodename"]
         auto = detect.in_force(local, self.index.autodetect, self.release, verdict)
-        raw = gresconf.records(lines, self.names, hardware.cores, self.release, verdict)
+        raw = gresconf.records(lines, self.names, has.cores, self.release, verdict)
         merge.validate(raw, self.names, verdict)
         if verdict.fatal:
             return NodeResult(None, verdict.findings, True)
         records = merge.merge(raw, wants, self.names, auto is not None, place, verdict)
         if auto is not None:
-            records = self._detect(auto, records, found, hardware, verdict)
+            records = self._detect(auto, records, found, has, verdict)
         records = shares.load(records, raw, self.names, self.release, verdict)
         if verdict.fatal:
             return NodeResult(None, verdict.findings, True)
         invalid = registration.invalid_reason(
-            wants, records, self.names, hardware, self.release, self.index.filed, node.names
+            wants, records, self.names, has, self.release, self.index.filed, node.names
         )
         if invalid:
             verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}")
@@ -219,13 +223,13 @@ class _Judge:
         auto: Pair,
         records: list[Record],
         found: tuple[DetectedGpu, ...] | None,
-        hardware: nodeline.Hardware,
+        has: Hardware,
         verdict: Verdict,
     ) -> list[Record]:
         if detect.judge_mig(auto, records, self.release, verdict):
             return records
         if found is not None:
-            return detect.overlay(records, found, auto.place, hardware.cores, verdict)
+            return detect.overlay(records, found, auto.place, has.cores, verdict)
         return detect.assume(records, auto, verdict)
 
 

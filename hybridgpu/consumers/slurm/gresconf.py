@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hybridgpu.consumers.slurm import values
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -249,7 +250,7 @@ class _Parser:
             try:
                 record.files = expand(pair.value, self.release.hostlist_suffix)
             except BadHostlist as bad:
-                self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: {bad}")
+                self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
             record.has_file, record.count = True, len(record.files)
         if multiple is None:
             return

@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 
 from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN, NODES_UNREADABLE
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
@@ -23,6 +24,7 @@ class GresIndex:
         self.autodetect: Pair | None = None
         self.filed: set[str] = set()
         self.contents: dict[tuple[tuple[str, str], ...], int] = {}
+        self.unreadable: dict[str, BadHostlist] = {}
         by_text: dict[str, int] = {}
         for at, line in enumerate(lines):
             key = line.pairs[0].key.lower() if line.pairs else ""
@@ -40,12 +42,14 @@ class GresIndex:
                     self.groups.append([])
                     self._assign(text, line, release, verdict)
                 self.groups[by_text[text]].append((at, line))
+                if bad := self.unreadable.get(text):
+                    verdict.note(NODES_UNREADABLE, line.place, f"NodeName={text}: {bad}", written_out(text))
 
     def _assign(self, text: str, line: SlurmLine, release: Release, verdict: Verdict) -> None:
         try:
             nodes = expand(text, release.hostlist_suffix)
         except BadHostlist as bad:
-            verdict.note(NODES_UNREADABLE, line.pairs[0].place, f"NodeName={text}: {bad}")
+            self.unreadable[text] = bad
             return
         if self.known is not None and nodes and self.known.isdisjoint(nodes):
             message = f"NodeName={text}: slurm.conf has no node of this name"

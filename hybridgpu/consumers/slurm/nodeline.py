@@ -1,20 +1,23 @@
-"""A NodeName line of slurm.conf: which nodes it names, what hardware it says they have, and what Slurm refuses in it.
+"""A NodeName line of slurm.conf: which nodes it names, and what Slurm refuses in it.
 
-Its Gres= is another noun (nodegres). Source: S:src/common/read_config.c _parse_nodename, S:src/common/node_conf.c
+Its Gres= and its hardware are other nouns (nodegres, hardware).
+Source: S:src/common/read_config.c _parse_nodename, S:src/common/node_conf.c
 expand_nodeline_info.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, unknown_key
+from hybridgpu.consumers.slurm import hardware
+from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, UNKNOWN_KEY, NodeRecord, unknown_key
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
-from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.hostsuffix import written_out
+from hybridgpu.consumers.slurm.release import Release, history
+from hybridgpu.consumers.slurm.values import unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
-from hybridgpu.files.slurmlines import SlurmLine
-from hybridgpu.model.finding import Place, Related, Rule, Severity
+from hybridgpu.files.slurmlines import Pair, SlurmLine
+from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 
 BAD_NUMBER = Rule(
     "slurm-bad-number",
@@ -58,79 +61,32 @@ RESERVED_NAME = Rule(
     "Name the nodes.",
     "S:src/common/read_config.c _parse_nodename; slurmd -G on 22.05, 24.11, 26.05",
 )
-HARDWARE = Rule(
-    "slurm-hardware-mismatch",
-    Severity.WARNING,
-    "CPUs is neither the number of sockets, of cores, nor of threads: Slurm resets it.",
-    "Let CPUs be Sockets * CoresPerSocket * ThreadsPerCore, or leave it out.",
-    "S:src/common/read_config.c _parse_nodename",
+BAD_PORT = Rule(
+    "slurm-bad-port",
+    Severity.ERROR,
+    "The port is none: every daemon stops with a fatal error.",
+    "Write a number from 1 to 65535.",
+    "S:src/common/node_conf.c expand_nodeline_info; slurmd -G on 22.05, 24.11, 26.05",
 )
 
-RULES = (BAD_NUMBER, BAD_HOSTLIST, NODE_TWICE, ADDRESS_COUNT, BAD_STATE, RESERVED_NAME, HARDWARE)
-
-_NUMBERS = frozenset(
-    (
-        *("boards", "corespeccount", "corespersocket", "cpus", "procs", "sockets", "socketsperboard"),
-        *("threadspercore", "restrictedcorespergpu", "tmpdisk", "weight", "memspeclimit", "realmemory"),
-    )
+RULES = (
+    *(BAD_NUMBER, BAD_HOSTLIST, NODE_TWICE, ADDRESS_COUNT, BAD_STATE, RESERVED_NAME, BAD_PORT),
+    *hardware.RULES,
 )
-_WITH_K = frozenset(("tmpdisk", "weight", "memspeclimit", "realmemory"))
-_NUMBER = re.compile(r"\s*\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)?")
+
+_BITS = {
+    **dict.fromkeys(("boards", "corespeccount", "corespersocket", "cpus", "procs", "sockets", "socketsperboard"), 16),
+    **dict.fromkeys(("threadspercore", "restrictedcorespergpu"), 16),
+    "tmpdisk": 32,
+    "weight": 32,
+    "memspeclimit": 64,
+    "realmemory": 64,
+}
+"""The keys that take a number, and how wide it is; those of more than 16 bits take a K behind it."""
 _STATES = frozenset(
     ("unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "planned", "blocked", "invalid")
 )
 _STATE_STARTS = ("cloud", "external", "drain", "fail", "power", "maint", "reboot", "perfctrs", "no_resp")
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """What a line says of its nodes: sockets, cores a socket, threads a core."""
-
-    sockets: int
-    cores_per_socket: int
-    threads: int
-
-    @property
-    def cores(self) -> int:
-        """The number of cores: what Cores= in gres.conf counts."""
-        return self.sockets * self.cores_per_socket
-
-
-def number(text: str, with_k: bool = False) -> int | None:
-    """A number as C's strtoul with base 0 reads it (010 is 8); None where Slurm refuses it."""
-    if text.upper() in ("UNLIMITED", "INFINITE"):
-        return 2**16 - 1
-    found = _NUMBER.match(text)
-    digits, rest = (found[1] or "0", text[found.end() :]) if found else ("0", text)
-    factor = 1
-    if with_k and rest[:1] in ("k", "K"):
-        factor, rest = 1024, rest[1:]
-    if rest:
-        return None
-    base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
-    value = int(digits, base) * factor
-    return value if with_k or value <= 0xFFFF else None
-
-
-def hardware(node: NodeRecord) -> Hardware:
-    """Sockets, cores and threads, with the defaults and resets that Slurm applies."""
-
-    def of(key: str) -> int | None:
-        text = node.text(key)
-        return None if text is None else number(text)
-
-    cores = of("corespersocket") or 1
-    threads = of("threadspercore") or 1
-    boards = of("boards") or 1
-    cpus = of("cpus") if of("cpus") is not None else of("procs")
-    per_board, sockets = of("socketsperboard"), of("sockets")
-    if per_board is not None:
-        return Hardware(boards * (per_board or 1), cores, threads)
-    if sockets is not None:
-        return Hardware(sockets or 1, cores, threads)
-    if cpus and cpus >= cores * threads and cpus % (cores * threads) == 0:
-        return Hardware(cpus // (cores * threads), cores, threads)
-    return Hardware(boards, cores, threads)
 
 
 def node_names(node: NodeRecord, release: Release) -> tuple[str, ...]:
@@ -148,8 +104,8 @@ def judge_keys(line: SlurmLine, release: Release, verdict: Verdict) -> None:
     for pair in line.pairs[1:]:
         key = pair.key.lower()
         if key not in allowed:
-            verdict.take([unknown_key(pair, tuple(release.node_keys), "a NodeName line takes")], fatal=True)
-        elif key in _NUMBERS and number(pair.value, key in _WITH_K) is None:
+            verdict.take([_unknown(pair, release)], fatal=True)
+        elif key in _BITS and _number(pair) is None:
             verdict.die(BAD_NUMBER, pair.place, f"{pair.key}={pair.value} is not a number that Slurm takes")
         if key in seen:
             verdict.note(DOUBLED_KEY, pair.place, f"{pair.key} is there twice; {pair.key}={pair.value} holds")
@@ -165,14 +121,14 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
     if node.names.lower() == "all":
         verdict.die(RESERVED_NAME, node.place, f"NodeName={node.names} is a reserved word")
     _judge_lists(node, release, verdict)
-    _judge_hardware(node, verdict)
+    hardware.judge(node, verdict)
 
 
 def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
     try:
         count = len(expand(node.names, release.hostlist_suffix))
     except BadHostlist as bad:
-        verdict.die(BAD_HOSTLIST, node.place, f"NodeName={node.names}: {bad}")
+        verdict.die(BAD_HOSTLIST, node.place, f"NodeName={node.names}: {bad}", written_out(node.names))
         return
     for key in ("nodeaddr", "nodehostname", "bcastaddr", "port"):
         pair = node.values.get(key)
@@ -182,29 +138,34 @@ def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
         if key == "port" and not text.startswith("[") and re.search("[-,]", text):
             text = f"[{text}]"
         try:
-            given = len(expand(text, release.hostlist_suffix))
+            values = expand(text, release.hostlist_suffix)
         except BadHostlist as bad:
-            verdict.die(BAD_HOSTLIST, pair.place, f"{pair.key}={pair.value}: {bad}")
+            verdict.die(BAD_HOSTLIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
             continue
-        if given not in (1, count):
-            verdict.die(
-                ADDRESS_COUNT, pair.place, f"{pair.key}={pair.value} names {given} for the {count} nodes of the line"
-            )
+        if len(values) not in (1, count):
+            message = f"{pair.key}={pair.value} names {len(values)} for the {count} nodes of the line"
+            verdict.die(ADDRESS_COUNT, pair.place, message)
+        wrong = [value for value in values if not 0 < _atoi(value) < 2**16] if key == "port" else []
+        if wrong:
+            verdict.die(BAD_PORT, pair.place, f"{pair.key}={pair.value}: {wrong[0]} is no port; allowed: 1 to 65535")
 
 
-def _judge_hardware(node: NodeRecord, verdict: Verdict) -> None:
-    cpus = node.values.get("cpus") or node.values.get("procs")
-    count = number(cpus.value) if cpus else None
-    if cpus is None or not count:
-        return
-    has = hardware(node)
-    right = (has.sockets, has.cores, has.cores * has.threads)
-    if count not in right:
-        verdict.note(
-            HARDWARE,
-            cpus.place,
-            f"CPUs={count} is none of {right[0]} sockets, {right[1]} cores, {right[2]} threads; Slurm takes {right[2]}",
-        )
+def _unknown(pair: Pair, release: Release) -> Finding:
+    past = history(pair.key, release, lambda other: other.node_keys)
+    if past:
+        return Finding(UNKNOWN_KEY, pair.place, f"{pair.key} {past}; Slurm {release} does not know it")
+    return unknown_key(pair, tuple(release.node_keys), "a NodeName line takes")
+
+
+def _number(pair: Pair) -> int | None:
+    bits = _BITS[pair.key.lower()]
+    return unsigned(pair.value, bits, kilo=bits > 16)
+
+
+def _atoi(text: str) -> int:
+    """C's atoi: the number that the text begins with, 0 where it begins with none."""
+    found = re.match(r"\s*[+-]?[0-9]+", text)
+    return int(found[0]) if found else 0
 
 
 def judge_doubles(nodes: tuple[NodeRecord, ...], release: Release, verdict: Verdict) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from hybridgpu.consumers.slurm.gresconf import Record
+from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
-from hybridgpu.consumers.slurm.nodeline import Hardware
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import core_set
 from hybridgpu.model.finding import Rule, Severity

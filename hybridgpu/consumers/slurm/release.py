@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Literal
 from hybridgpu.consumers.slurm.confkeys import COMMON
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+CgroupValue = Literal["flag", "percent", "number", "text", "defunct", "obsolete", "removed"]
+"""What a key of cgroup.conf takes: yes or no, a number with a fraction, a whole number, or any text.
+
+`defunct` and `obsolete` keys do nothing but give a line in the log at every start (an error, a warning); a `removed`
+one is known only in order to die of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,8 @@ class Release:
     conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
     node_keys: the keys of a NodeName line (read_config.c _parse_nodename).
     prolog_flags: the values of PrologFlags (prolog_str2flags).
+    cgroup_keys: the keys of cgroup.conf and what each takes, see CgroupValue (_read_slurm_cgroup_conf, in
+        S@22.05:src/common/cgroup.c, later S:src/interfaces/cgroup.c; measured 22.05, 24.11, 26.05).
     reload: what makes a changed Gres= hold: `scontrol reconfigure`, or a restart of slurmctld and the node's slurmd
         (measured: 22.05 restart, 24.11 and 26.05 reconfigure; scontrol.1 of 23.11).
     prolog_lines_add_up, task_prolog_lines_add_up: a second Prolog= (Epilog=), TaskProlog= line adds to the first, or
@@ -59,6 +68,7 @@ class Release:
     conf_keys: frozenset[str]
     node_keys: frozenset[str]
     prolog_flags: tuple[str, ...]
+    cgroup_keys: Mapping[str, CgroupValue]
     reload: Literal["restart", "reconfigure"]
     prolog_lines_add_up: bool
     task_prolog_lines_add_up: bool
@@ -72,6 +82,16 @@ class Release:
     def __str__(self) -> str:
         return self.major
 
+
+def _taking(value: CgroupValue, *keys: str) -> dict[str, CgroupValue]:
+    return dict.fromkeys(keys, value)
+
+
+def _without(keys: Mapping[str, CgroupValue], *gone: str) -> dict[str, CgroupValue]:
+    return {key: value for key, value in keys.items() if key not in gone}
+
+
+_KMEM = ("AllowedKmemSpace", "ConstrainKmemSpace", "MaxKmemPercent", "MinKmemSpace")
 
 _22_05 = Release(
     major="22.05",
@@ -101,6 +121,17 @@ _22_05 = Release(
         )
     ),
     prolog_flags=("Alloc", "Contain", "DeferBatch", "NoHold", "Serial", "X11"),
+    cgroup_keys={
+        **_taking("flag", "CgroupAutomount", "ConstrainCores", "ConstrainDevices", "ConstrainKmemSpace"),
+        **_taking("flag", "ConstrainRAMSpace", "ConstrainSwapSpace", "IgnoreSystemd", "IgnoreSystemdOnFailure"),
+        **_taking("flag", "MemoryLimitEnforcement"),
+        **_taking("percent", "AllowedKmemSpace", "AllowedRAMSpace", "AllowedSwapSpace", "MaxKmemPercent"),
+        **_taking("percent", "MaxRAMPercent", "MaxSwapPercent", "MemoryLimitThreshold"),
+        **_taking("number", "MemorySwappiness", "MinKmemSpace", "MinRAMSpace"),
+        **_taking("text", "CgroupMountpoint", "CgroupPlugin"),
+        **_taking("obsolete", "AllowedDevicesFile"),
+        **_taking("removed", "CgroupReleaseAgentDir"),
+    },
     reload="restart",
     prolog_lines_add_up=False,
     task_prolog_lines_add_up=False,
@@ -121,6 +152,7 @@ _23_02 = replace(
     splits_mig=False,
     checks_plain_files=True,
     prolog_flags=(*_22_05.prolog_flags, "ForceRequeueOnFail"),
+    cgroup_keys={**_22_05.cgroup_keys, "EnableControllers": "flag", "RootOwnedCgroups": "flag"},
     reason_survives_resume=None,
 )
 _23_11 = replace(
@@ -128,6 +160,11 @@ _23_11 = replace(
     major="23.11",
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
     hostlist_suffix=True,
+    cgroup_keys={
+        **_without(_23_02.cgroup_keys, "RootOwnedCgroups", *_KMEM),
+        "CgroupAutomount": "defunct",
+        "SignalChildrenProcesses": "flag",
+    },
     reload="reconfigure",
     select_default="select/cons_tres",
     types_must_be_configured=True,
@@ -138,6 +175,7 @@ _24_05 = replace(
     conf_keys=_23_11.conf_keys - {"SchedulerAuth"} | {"HashPlugin", "TLSParameters", "TLSType"},
     node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},
     prolog_flags=(*_23_11.prolog_flags, "RunInJob"),
+    cgroup_keys={**_23_11.cgroup_keys, "SystemdTimeout": "number"},
     prolog_lines_add_up=True,
 )
 _24_11 = replace(
@@ -155,6 +193,7 @@ _25_05 = replace(
     conf_keys=_24_11.conf_keys - {"FrontendName"}
     | {"CertgenParameters", "CertgenType", "EpilogTimeout", "PrologTimeout"},
     node_keys=_24_11.node_keys | {"Topology"},
+    cgroup_keys={**_24_11.cgroup_keys, "EnableExtraControllers": "text"},
     reason_survives_resume=None,
 )
 _25_11 = replace(
@@ -163,6 +202,7 @@ _25_11 = replace(
     conf_keys=_25_05.conf_keys - {"AccountingStorageLoc"}
     | {"CliFilterParameters", "HttpParserType", "JobCompPassScript", "MetricsType", "NamespaceType", "UrlParserType"},
     node_keys=_25_05.node_keys | {"GresConf", "Parameters"},
+    cgroup_keys={**_without(_25_05.cgroup_keys, "CgroupReleaseAgentDir"), "CgroupSlice": "text"},
     prolog_uuids="all",
 )
 _26_05 = replace(
@@ -176,6 +216,7 @@ _26_05 = replace(
     gres_flags=(*_25_11.gres_flags, "env_uuid"),
     bare_flags_count=False,
     node_keys=_25_11.node_keys | {"SuspendTime"},
+    cgroup_keys={**_25_11.cgroup_keys, "CgroupJobIdPaths": "flag"},
     reason_survives_resume=False,
 )
 
@@ -191,3 +232,27 @@ def release(version: str) -> Release | None:
     """The record for `24.11`, `24.11.5` or a package's `24.11.5-4+deb13u1`; None for a major we do not know."""
     found = re.match(r"(\d\d\.\d\d)(?![\d])", version.strip())
     return RELEASES.get(found[1]) if found else None
+
+
+def history(key: str, release: Release, keys_of: Callable[[Release], Iterable[str]]) -> str:
+    """`came with 25.11`, `was dropped in 23.11`: why this release does not know a key that others do; else empty."""
+    order = list(RELEASES.values())
+    having = [at for at, other in enumerate(order) if key.lower() in {known.lower() for known in keys_of(other)}]
+    here = order.index(release)
+    if not having or here in having:
+        return ""
+    later = [at for at in having if at > here]
+    return f"came with {order[later[0]]}" if later else f"was dropped in {order[having[-1] + 1]}"
+
+
+def nearest_releases(text: str) -> tuple[str, ...]:
+    """The majors around a version that is none: `23.5` lies between 23.02 and 23.11, and `24.5` is 24.05 in short."""
+    found = re.match(r"\s*v?(\d\d)\.(\d{1,2})(?!\d)", text)
+    if not found:
+        return ()
+    wanted = (int(found[1]), int(found[2]))
+    known = {(int(major[:2]), int(major[3:])): major for major in RELEASES}
+    if wanted in known:
+        return (known[wanted],)
+    before, after = [k for k in known if k < wanted][-1:], [k for k in known if k > wanted][:1]
+    return tuple(known[key] for key in (*before, *after))

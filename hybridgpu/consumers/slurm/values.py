@@ -9,6 +9,9 @@ import re
 from collections.abc import Mapping
 
 _MAX_LINK = 1023
+_WORD = 2**64
+_NUMBER = re.compile(r"\s*\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)?")
+_HEX = re.compile(r"[+-]?0[xX]")
 _SUFFIXES: Mapping[str, int] = {
     "": 1,
     **{f"{unit}{ending}": 1024**power for power, unit in enumerate("kmgtp", 1) for ending in ("", "ib")},
@@ -19,6 +22,45 @@ _SUFFIXES: Mapping[str, int] = {
 def multiplier(suffix: str) -> int | None:
     """K, KiB = 1024, KB = 1000 ... P; None for an unknown suffix (S:slurm_protocol_defs.c suffix_mult)."""
     return _SUFFIXES.get(suffix.lower())
+
+
+def flag(text: str) -> bool | None:
+    """A flag of slurm.conf or cgroup.conf (S:src/common/parse_value.c s_p_handle_boolean)."""
+    return {
+        **dict.fromkeys(("yes", "up", "true", "1"), True),
+        **dict.fromkeys(("no", "down", "false", "0"), False),
+    }.get(text.lower())
+
+
+def unsigned(text: str, bits: int, kilo: bool = False) -> int | None:
+    """A number as C's strtoul with base 0 reads it (010 is 8), `kilo`: with a K behind it
+    (S:src/common/parse_value.c s_p_handle_uint16, 32, 64)."""
+    most: int = 2**bits - 1
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return most
+    found = _NUMBER.match(text)
+    digits, rest, factor = (str(found[1] or 0), text[found.end() :], 1) if found else ("0", text, 1)
+    if kilo and rest[:1] in ("k", "K"):
+        factor, rest = 1024, rest[1:]
+    if rest:
+        return None
+    base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
+    value = int(digits, base)
+    if value > most:
+        return None
+    return value * factor % _WORD
+
+
+def is_float(text: str) -> bool:
+    """Whether s_p_handle_float takes the text: what strtof does, all of it, in the range of 32 bits."""
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return True
+    try:
+        value = float.fromhex(text) if _HEX.match(text) else float(text)
+    except (ValueError, OverflowError):
+        return False
+    plain = text.strip().lstrip("+-").lower()
+    return "_" not in text and (plain[:3] in ("inf", "nan") or abs(value) < 2.0**128)
 
 
 def count(text: str) -> int | None:

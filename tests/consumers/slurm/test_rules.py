@@ -139,6 +139,19 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         "slurm.conf:6:1",
         ["task/none"],
     ),
+    "slurm-bad-port": (site(nodes=f"{NODE} Port=0"), "slurm.conf:6:47", ["Port=0", "1 to 65535"]),
+    "slurm-node-value-reset": (
+        site(nodes=f"{NODE} CoreSpecCount=8"),
+        "slurm.conf:6:47",
+        ["CoreSpecCount=8", "8 cores"],
+    ),
+    "slurm-cgroup-bad-value": (site(cgroup_conf="ConstrainCores=maybe"), "cgroup.conf:1:1", ["maybe", "yes, no"]),
+    "slurm-cgroup-key-without-effect": (
+        site(cgroup_conf="CgroupAutomount=yes"),
+        "cgroup.conf:1:1",
+        ["CgroupAutomount"],
+    ),
+    "slurm-cgroup-swappiness-too-high": (site(cgroup_conf="MemorySwappiness=101"), "cgroup.conf:1:1", ["101", "100"]),
     "slurm-grestypes-order": (
         site("gpu:a100:2,shard:8", types="gpu,shard,mps"),
         "slurm.conf:5:1",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hybridgpu.consumers.slurm import load
-from hybridgpu.consumers.slurm.nodeline import Hardware, hardware, number
-from hybridgpu.consumers.slurm.values import core_set, count, links_fault
+from hybridgpu.consumers.slurm.hardware import Hardware, hardware
+from hybridgpu.consumers.slurm.values import core_set, count, links_fault, unsigned
 
 COUNTS = {
     "4": 4,
@@ -78,15 +78,15 @@ def test_links(text: str) -> None:
 
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers(text: str) -> None:
-    assert number(text) == NUMBERS[text]
+    assert unsigned(text, 16) == NUMBERS[text]
 
 
-def test_numbers_of_memory_may_be_in_thousands() -> None:
-    assert (number("8k", with_k=True), number("100000", with_k=True), number("8kk", with_k=True)) == (
-        8192,
-        100000,
-        None,
-    )
+WIDE = {"8k": 8192, "100000": 100000, "8kk": None, "8K": 8192, "18446744073709551616": None, "UNLIMITED": 2**64 - 1}
+
+
+@pytest.mark.parametrize("text", WIDE)
+def test_numbers_of_memory_may_be_in_thousands(text: str) -> None:
+    assert unsigned(text, 64, kilo=True) == WIDE[text]
 
 
 @pytest.mark.parametrize("text", HARDWARE)
