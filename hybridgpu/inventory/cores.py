@@ -57,18 +57,28 @@ def socket_range(cores: str, sockets: Sockets) -> str | None:
 
     A GPU may list one full socket or every core (S:src/interfaces/gres.c _check_core_range_matches_sock).
     """
-    wanted: set[int] = set()
     try:
-        for part in cores.split(","):
-            first, _, last = part.partition("-")
-            wanted.update(range(int(first), int(last or first) + 1))
+        wanted = _merged(cores)
     except ValueError:
         return None
     total = sockets.count * sockets.cores
-    if wanted == set(range(total)):
-        return f"0-{total - 1}"
-    first_core = min(wanted, default=0)
-    whole = set(range(first_core, first_core + sockets.cores))
-    if first_core % sockets.cores or wanted != whole or first_core + sockets.cores > total:
+    if len(wanted) != 1:
         return None
-    return f"{first_core}-{first_core + sockets.cores - 1}" if sockets.cores > 1 else str(first_core)
+    first, last = wanted[0]
+    if (first, last) == (0, total - 1):
+        return f"0-{last}"
+    if first % sockets.cores or last - first + 1 != sockets.cores or last >= total:
+        return None
+    return f"{first}-{last}" if sockets.cores > 1 else str(first)
+
+
+def _merged(cores: str) -> list[tuple[int, int]]:
+    """The core ranges of a text, ascending, those that touch made one. Raises ValueError where it holds none."""
+    parts = [part.partition("-") for part in cores.split(",")]
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted((int(low), int(high or low)) for low, _, high in parts):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        else:
+            merged.append((first, last))
+    return merged

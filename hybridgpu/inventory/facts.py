@@ -1,27 +1,42 @@
 """Facts files: what a node's driver reported, read fast where all is well, with line and column where it is not.
 
 Ten thousand of them are read in one run, so the text goes through `json` and a table of fields; only a file with a
-mistake is parsed once more, for its places. Also here: whether facts agree with the class of their node.
+mistake is walked once more, for its places. Also here: whether facts agree with the class of their node.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NoReturn
 
 from hybridgpu.files.quoting import shown
-from hybridgpu.files.source import read_source
-from hybridgpu.files.yamltree import Mapping, Node, Sequence, parse_yaml
+from hybridgpu.files.source import position, read_source
 from hybridgpu.inventory.entries import NodeGroup
 from hybridgpu.inventory.factsconsistent import contradictions
-from hybridgpu.inventory.factsfields import DRIVER, GPU, INSTANCE, PLACEMENT, TOP, Path, Problem, children, problems
+from hybridgpu.inventory.factsfields import (
+    DRIVER,
+    GPU,
+    INSTANCE,
+    MOST_INSTANCES,
+    PLACEMENT,
+    TOP,
+    Problem,
+    children,
+    problems,
+)
+from hybridgpu.inventory.factsplaces import offsets, second_key
+from hybridgpu.inventory.schema import MOST_GPUS
 from hybridgpu.model.catalogue import NotFound, find, identify
 from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.gpu import GpuModel, Placement
 
 MOST_PROBLEMS = 200
+MOST_BYTES = 2**20
+"""More than 64 GPUs with 64 instances each need."""
 
 NOT_JSON = Rule(
     "facts-not-json",
@@ -59,7 +74,7 @@ def read_facts(path: str, text: bytes | None = None) -> tuple[Facts | None, tupl
 
     GPUs come in the order of their index, bus ids as `0000:07:00.0`. Raises OSError where the file is not there.
     """
-    source = read_source(path, text)
+    source = read_source(path, text, MOST_BYTES)
     if isinstance(source, Finding):
         return None, (source,)
     try:
@@ -75,9 +90,9 @@ def read_facts(path: str, text: bytes | None = None) -> tuple[Facts | None, tupl
         return None, (_not_json(path, "a number has more digits than any number here can have"),)
     except RecursionError:
         return None, (_not_json(path, "it is nested deeper than is read"),)
-    found = list(_problems(record)) or list(contradictions(record))
+    found = list(islice(_problems(record), MOST_PROBLEMS)) or list(islice(contradictions(record), MOST_PROBLEMS))
     if found:
-        return None, _placed(path, source.text, found[:MOST_PROBLEMS])
+        return None, _placed(path, source.text, found)
     return _facts(path, record), ()
 
 
@@ -118,8 +133,8 @@ def _not_json(path: str, why: str) -> Finding:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Twice(next(name for name in names if names.count(name) > 1))
+        times = Counter(name for name, _ in pairs)
+        raise _Twice(next(name for name in times if times[name] > 1))
     return record
 
 
@@ -131,9 +146,9 @@ def _problems(record: object) -> Iterator[Problem]:
     yield from problems(record, TOP)
     if isinstance(record, dict) and isinstance(record.get("driver"), dict):
         yield from problems(record["driver"], DRIVER, ("driver",))
-    for at, gpu in enumerate(children(record, "gpus")):
+    for at, gpu in enumerate(children(record, "gpus", MOST_GPUS)):
         yield from problems(gpu, GPU, ("gpus", at))
-        for number, instance in enumerate(children(gpu, "instances")):
+        for number, instance in enumerate(children(gpu, "instances", MOST_INSTANCES)):
             path = ("gpus", at, "instances", number)
             yield from problems(instance, INSTANCE, path)
             if isinstance(instance, dict) and isinstance(instance.get("placement"), dict):
@@ -176,30 +191,14 @@ def _instance(instance: dict[str, Any]) -> InstanceFacts:
 
 
 def _twice(path: str, text: str, key: str) -> tuple[Finding, ...]:
-    """YAML's reading of the same text knows where the second key stands."""
-    found = parse_yaml(path, text).findings
-    return found or (
-        Finding(NOT_JSON, Place(path, 1), f"the key {shown(key)} stands in an object twice", NOT_JSON.fix),
-    )
+    place = Place(path, *position(text, second_key(text) or 0))
+    return (Finding(NOT_JSON, place, f"the key {shown(key)} stands in this object twice", NOT_JSON.fix),)
 
 
 def _placed(path: str, text: str, found: list[Problem]) -> tuple[Finding, ...]:
-    """The problems with their places: JSON is read as YAML, which keeps them."""
-    documents = parse_yaml(path, text).documents
-    top = documents[0] if documents else None
-    findings = [Finding(ILLEGAL, _place(path, top, problem), str(problem), ILLEGAL.fix) for problem in found]
+    """The problems with their places; what is missing is missing where its object begins."""
+    paths = [problem.path[:-1] if problem.missing else problem.path for problem in found]
+    at = offsets(text, paths)
+    places = [Place(path, *position(text, at.get(where, 0))) for where in paths]
+    findings = [Finding(ILLEGAL, place, str(p), ILLEGAL.fix) for place, p in zip(places, found, strict=True)]
     return tuple(sorted(findings, key=lambda f: (f.place.line, f.place.column) if f.place else (0, 0)))
-
-
-def _place(path: str, top: Node | None, problem: Problem) -> Place:
-    node = _walk(top, problem.path[:-1] if problem.missing else problem.path)
-    return Place(path, node.line, node.column) if node else Place(path, 1)
-
-
-def _walk(node: Node | None, path: Path) -> Node | None:
-    for step in path:
-        if isinstance(node, Mapping) and isinstance(step, str):
-            node = node.get(step)
-        elif isinstance(node, Sequence) and isinstance(step, int):
-            node = node.items[step]
-    return node

@@ -1,48 +1,118 @@
-"""Whether facts whose fields are all legal can be true together: no card, number or place twice."""
+"""Whether facts whose fields are all legal can be true together: no card, number or place twice, none impossible."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from hybridgpu.inventory.factsfields import Path, Problem, dotted
+from hybridgpu.inventory.factsfields import Problem, dotted
+from hybridgpu.inventory.factsplaces import Path
+from hybridgpu.model.catalogue import NotFound, identify
+from hybridgpu.model.gpu import GpuModel
 
 
 def contradictions(record: dict[str, Any]) -> Iterator[Problem]:
-    """What contradicts itself in a facts record whose fields are all legal."""
+    """What contradicts itself in a facts record whose fields are all legal.
+
+    What is counted by the numbers of cards or instances is judged only where these numbers are right.
+    """
     gpus = record["gpus"]
     indices = sorted(gpu["index"] for gpu in gpus)
     if indices != list(range(len(gpus))):
         yield Problem(("gpus",), f"has the indices {indices}; {len(gpus)} GPUs have 0 to {len(gpus) - 1}")
+        return
     for name in ("minor", "pci_bus_id"):
         yield from _twice(((("gpus", at, name), _bus(gpu[name])) for at, gpu in enumerate(gpus)), name)
     yield from _twice(_uuids(gpus), "uuid")
+    ids_twice = [problem for at, gpu in enumerate(gpus) for problem in _ids_twice(gpu, ("gpus", at))]
+    yield from ids_twice
     for at, gpu in enumerate(gpus):
         path = ("gpus", at)
-        if gpu.get("links") is not None and len(gpu["links"]) != len(gpus):
-            yield Problem((*path, "links"), f"has {len(gpu['links'])} numbers; the node has {len(gpus)} GPUs")
-        if gpu["instances"]:
+        if gpu.get("links") is not None:
+            yield from _links(gpu, len(gpus), (*path, "links"))
+        if gpu["instances"] and not ids_twice:
             yield from _instances(gpu, path)
+    if not ids_twice:
+        yield from _capabilities(gpus)
+
+
+def _ids_twice(gpu: dict[str, Any], path: Path) -> Iterator[Problem]:
+    ids: dict[tuple[int, int], int] = {}
+    for at, instance in enumerate(gpu["instances"]):
+        gi, ci = instance["gi"], instance["ci"]
+        first = ids.setdefault((gi, ci), at)
+        if first != at:
+            yield Problem((*path, "instances", at, "gi"), f"{gi} with ci {ci} is that of instance {first} already")
+
+
+def _links(gpu: dict[str, Any], gpus: int, path: Path) -> Iterator[Problem]:
+    links, index = gpu["links"], gpu["index"]
+    if len(links) != gpus:
+        yield Problem(path, f"has {len(links)} numbers; the node has {gpus} GPUs")
+    elif links[index] != -1:
+        yield Problem(path, f"has -1 for GPU {links.index(-1)}; allowed: for GPU {index}, the card itself")
 
 
 def _instances(gpu: dict[str, Any], path: Path) -> Iterator[Problem]:
     if gpu.get("mig_enabled") is False:
         yield Problem((*path, "instances"), "has instances, and mig_enabled is false")
-    ids: dict[tuple[int, int], int] = {}
-    places: dict[int, int] = {}  # GPU instance -> its memory slices, one bit each
+    model = identify(gpu["model"], gpu["memory_bytes"])
+    known = None if isinstance(model, NotFound) else model
+    if known and known.confirmed and not known.has_mig:
+        yield Problem((*path, "instances"), f"has instances, and {known.name} has no MIG")
+        return
+    places: dict[int, tuple[int, int]] = {}  # GPU instance -> start and size
     for at, instance in enumerate(gpu["instances"]):
-        gi, ci, placement = instance["gi"], instance["ci"], instance.get("placement")
-        if (gi, ci) in ids:
-            yield Problem(
-                (*path, "instances", at, "gi"), f"{gi} with ci {ci} is that of instance {ids[gi, ci]} already"
-            )
-        ids.setdefault((gi, ci), at)
-        if placement and gi not in places:
-            slices = ((1 << placement["size"]) - 1) << placement["start"]
-            for other, taken in places.items():
-                if slices & taken:
-                    yield Problem((*path, "instances", at, "placement"), f"overlaps that of GPU instance {other}")
-            places[gi] = slices
+        gi, placement = instance["gi"], instance.get("placement")
+        here = (*path, "instances", at, "placement")
+        if not placement:
+            continue
+        place = (placement["start"], placement["size"])
+        if places.setdefault(gi, place) != place:
+            yield Problem(here, f"is not the one that GPU instance {gi} has above")
+        for other, (start, size) in places.items():
+            if other != gi and place[0] < start + size and start < sum(place):
+                yield Problem(here, f"overlaps that of GPU instance {other}")
+                break
+        if known and (why := _impossible(known, instance["profile"], *place)):
+            yield Problem(here, why)
+
+
+def _impossible(model: GpuModel, name: str, start: int, size: int) -> str | None:
+    """Why no instance can lie there, in words. A compute instance (`1c.3g.40gb`) lies where its GPU instance does.
+
+    A profile is held against its places only where those were seen on the model: an unknown one may be new.
+    """
+    if model.slices and start + size > model.slices:
+        return f"ends at memory slice {start + size - 1}; {model.name} has 0 to {model.slices - 1}"
+    profile = model.profile(re.sub(r"^[0-9]+c\.", "", name))
+    if profile is None or not profile.confirmed or (size == profile.size and start in profile.starts):
+        return None
+    starts = ", ".join(map(str, profile.starts))
+    return f"is impossible for {name} on {model.name}; allowed: start {starts}, size {profile.size}"
+
+
+def _capabilities(gpus: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Each GPU instance and each compute instance has one capability number, and no other of the node has it."""
+    owners: dict[int, Path] = {}  # number -> (GPU, GPU instance) or (GPU, GPU instance, compute instance)
+    numbers: dict[Path, int] = {}
+    for at, gpu in enumerate(gpus):
+        for number, instance in enumerate(gpu["instances"]):
+            gi = (gpu["index"], instance["gi"])
+            for name, owner in (("gi_minor", gi), ("ci_minor", (*gi, instance["ci"]))):
+                minor, path = instance.get(name), ("gpus", at, "instances", number, name)
+                if minor is None:
+                    continue
+                if owners.setdefault(minor, owner) != owner:
+                    yield Problem(path, f"{minor} is the number of {_owner(owners[minor])} already")
+                if numbers.setdefault(owner, minor) != minor:
+                    yield Problem(path, f"{minor} is not the number that {_owner(owner)} has above: {numbers[owner]}")
+
+
+def _owner(owner: Path) -> str:
+    names = ("GPU", "GPU instance", "compute instance")
+    return ", ".join(f"{name} {number}" for name, number in zip(names, owner, strict=False))
 
 
 def _bus(value: object) -> object:

@@ -38,6 +38,8 @@ def test_sockets_of_node_keys(keys: dict[str, str], sockets: Sockets | None) -> 
         ("64-95", None),
         ("", None),
         ("a-b", None),
+        ("0-31,8-15,3", "0-31"),
+        ("0-9999999999", None),
     ],
 )
 def test_only_whole_sockets_are_written(cores: str, written: str | None) -> None:
@@ -64,3 +66,8 @@ def test_cores_per_socket_is_completed(given: str, written: str) -> None:
 
 def test_a_socket_of_one_core() -> None:
     assert socket_range("1", Sockets(2, 1)) == "1"
+
+
+def test_sockets_beyond_all_measure_are_only_counted() -> None:
+    assert socket_range("0-65534", Sockets(65535, 65535)) == "0-65534"
+    assert socket_range("0-31", Sockets(65535, 65535)) is None

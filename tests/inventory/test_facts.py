@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ def gpu(index: int, instances: int = 0) -> Record:
                 "placement": {"start": at, "size": 1},
                 "gi": 7 + at,
                 "ci": 0,
-                "gi_minor": 66 + at,
-                "ci_minor": 67 + at,
+                "gi_minor": 9 * at + 66,
+                "ci_minor": 9 * at + 67,
             }
             for at in range(instances)
         ],
@@ -100,6 +101,13 @@ def put(path: str, value: object) -> Change:
     return change
 
 
+def another_card_with_the_numbers_of_the_first(data: Record) -> None:
+    """Only of its GPU instance: a mistake a finding."""
+    data["gpus"].reverse()
+    data["gpus"][2] |= {"mig_enabled": True, "instances": gpu(1, 1)["instances"]}
+    data["gpus"][2]["instances"][0]["ci_minor"] = 999
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -128,6 +136,28 @@ def put(path: str, value: object) -> Change:
         (put("gpus.3.instances.1.placement", 5), ["gpus[3].instances[1].placement"]),
         (put("gpus.3.instances.1.placement.start", 10**9), ["gpus[3].instances[1].placement.start"]),
         (put("gpus.3.instances.1.placement.start", 2), ["gpus[3].instances[2].placement", "overlaps", "8"]),
+        (put("gpus.1.index", 64), ["gpus[1].index", "64", "63"]),
+        (put("gpus.1.minor", 2**20), ["gpus[1].minor", str(2**20), str(2**20 - 1)]),
+        (put("gpus.1.pci_bus_id", "0000:07:20.0"), ["gpus[1].pci_bus_id", "0000:07:20.0"]),
+        (put("gpus.1.cores", "0-9999999999"), ["gpus[1].cores", "0-9999999999"]),
+        (put("gpus.1.cores", "0-65536"), ["gpus[1].cores", "65536"]),
+        (put("gpus.1.cores", "5-3"), ["gpus[1].cores", "5-3"]),
+        (put("gpus.1.cores", "\N{ARABIC-INDIC DIGIT ONE}"), ["gpus[1].cores"]),
+        (put("gpus.1.links", [0, 0, 0, 0]), ["gpus[1].links", "list of 4", "-1"]),
+        (put("gpus.1.links", [-1, -1, 0, 0]), ["gpus[1].links", "-1"]),
+        (put("gpus.1.links", [-3, -1, 0, 0]), ["gpus[1].links", "-2"]),
+        (put("gpus.1.links", [4, 4, -1, 4]), ["gpus[1].links", "-1 for GPU 2", "for GPU 1"]),
+        (put("gpus.3.instances", [{}] * 30_000), ["gpus[3].instances", "a list of 30000", "at most 64"]),
+        (put("gpus.3.instances.1.gi_minor", 66), ["gpus[3].instances[1].gi_minor", "66", "GPU instance 7"]),
+        (put("gpus.3.instances.1.ci_minor", 67), ["gpus[3].instances[1].ci_minor", "67", "compute instance 0"]),
+        (put("gpus.3.instances.1.ci_minor", 75), ["gpus[3].instances[1].ci_minor", "75", "GPU instance 8"]),
+        (put("gpus.3.instances.1.ci_minor", 2**20), ["gpus[3].instances[1].ci_minor", str(2**20)]),
+        (put("gpus.3.instances.1.gi", 2**20), ["gpus[3].instances[1].gi", str(2**20)]),
+        (put("gpus.3.instances.6.placement.start", 7), ["gpus[3].instances[6].placement", "start 0, 1,", "size 1"]),
+        (put("gpus.3.instances.6.placement.size", 2), ["gpus[3].instances[6].placement", "impossible", "1g.10gb"]),
+        (put("gpus.3.instances.6.placement.size", 3), ["gpus[3].instances[6].placement", "ends at memory slice 8"]),
+        (put("gpus.3.model", "V100-SXM2-32GB"), ["gpus[3].instances", "V100-SXM2-32GB has no MIG"]),
+        (another_card_with_the_numbers_of_the_first, ["gpus[2].instances[0].gi_minor", "66", "GPU 3"]),
         (put("gpus.3.instances.1.gi", 7), ["gpus[3].instances[1].gi", "7", "instance 0"]),
         (lambda data: data["gpus"][2].pop("uuid"), ["gpus[2].uuid is missing"]),
         (lambda data: data.pop("driver"), ["driver is missing"]),
@@ -185,6 +215,69 @@ def test_what_is_no_facts_file_is_refused_in_words(text: bytes, words: str) -> N
     assert facts is None
     assert words in findings[0].message
     assert findings[0].place
+
+
+def compute_instances(data: Record) -> None:
+    """One GPU instance in three compute instances: one number of the first, three of the others."""
+    data["gpus"][3]["instances"] = [
+        {
+            "uuid": f"MIG-{ci}",
+            "profile": "1c.3g.40gb",
+            "placement": {"start": 4, "size": 4},
+            "gi": 1,
+            "ci": ci,
+            "gi_minor": 12,
+            "ci_minor": 13 + ci,
+        }
+        for ci in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("gi_minor", 12, []),
+        ("gi_minor", 50, ["instances[2].gi_minor", "50", "GPU instance 1 has above: 12"]),
+        ("placement", {"start": 0, "size": 4}, ["instances[2].placement", "is not the one that GPU instance 1 has"]),
+        ("ci_minor", 14, ["instances[2].ci_minor", "14", "compute instance 1"]),
+    ],
+)
+def test_compute_instances_share_their_gpu_instance(path: str, value: object, words: list[str]) -> None:
+    data = record()
+    compute_instances(data)
+    data["gpus"][3]["instances"][2][path] = value
+    facts, findings = read_facts("f.json", written(data))
+    assert (facts is None, len(findings)) == (bool(words), bool(words))
+    assert all(word in finding.message for word in words for finding in findings)
+
+
+HOSTILE: dict[str, bytes] = {
+    "a key twice among very many": b'{"a": {"b": 1},\n'
+    + b",\n".join(b'"%d":1' % n for n in range(75_000))
+    + b',\n"7":2}',
+    "no list of objects": b'{"gpus": [' + b",".join([b"[]"] * 340_000) + b"]}",
+    "very many instances": written(record() | {"gpus": [gpu(0, 3000)]}),
+    "very many cards": written({**record(), "gpus": [gpu(n) for n in range(1500)]}),
+    "very many core ranges": written(record()).replace(b'"0-31"', b'"' + b"0-65535," * 31 + b'0"'),
+    "added fields beside a mistake": written({**record(), "kind": 1, "added": [{"a": [n]} for n in range(20_000)]}),
+    "strings that look like brackets": b'{"a}]": "[{\\"", "b": 1,\n "b": 2}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_answered_within_a_second(name: str) -> None:
+    assert len(HOSTILE[name]) < 2**20
+    start = time.perf_counter()
+    facts, findings = read_facts("f.json", HOSTILE[name])
+    assert time.perf_counter() - start < 1
+    assert facts is None or name == "very many core ranges"
+    assert all(finding.place for finding in findings)
+
+
+def test_the_second_of_two_keys_is_shown() -> None:
+    finding = read_facts("f.json", b'{"a}]": "[{\\"", "b": {"b": 3},\n "c": 1, "b": 2}')[1][0]
+    assert finding.place
+    assert (finding.place.line, finding.place.column) == (2, 10)
 
 
 @settings(max_examples=soak(200, 20_000), derandomize=True, deadline=None)
