@@ -17,11 +17,10 @@ def text(findings: Sequence[Finding]) -> str:
     """One finding a paragraph, as compilers write them: place, severity, message and rule; then what it rests on."""
     lines: list[str] = []
     for finding in findings:
-        where = f"{_clean(str(finding.place))}: " if finding.place else ""
-        lines.append(f"{where}{finding.severity}: {_clean(finding.message)} [{finding.rule.id}]")
-        lines += [f"    see {_clean(str(r.place))}: {_clean(r.message)}" for r in finding.related]
-        if finding.hint:
-            lines.append(f"    hint: {_clean(finding.hint)}")
+        where = f"{printable(str(finding.place))}: " if finding.place else ""
+        lines.append(f"{where}{finding.severity}: {printable(finding.message)} [{finding.rule.id}]")
+        lines += [f"    see {printable(str(r.place))}: {printable(r.message)}" for r in finding.related]
+        lines.append(f"    hint: {printable(_hint(finding))}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -55,7 +54,7 @@ def github(findings: Sequence[Finding]) -> str:
     lines = []
     for f in findings:
         place = f"file={_property(f.place.file)},line={f.place.line},col={f.place.column}," if f.place else ""
-        body = _escaped(f.message + (f"\nhint: {f.hint}" if f.hint else ""))
+        body = _escaped(f"{printable(f.message)}\nhint: {printable(_hint(f))}")
         lines.append(f"::{_GITHUB_LEVEL[f.severity]} {place}title={_property(f.rule.id)}::{body}\n")
     return "".join(lines)
 
@@ -69,13 +68,17 @@ def _record(finding: Finding) -> dict[str, Any]:
         "line": place.line if place else None,
         "column": place.column if place else None,
         "message": finding.message,
-        "hint": finding.hint,
+        "hint": _hint(finding),
         "source": finding.rule.source,
         "related": [
             {"file": r.place.file, "line": r.place.line, "column": r.place.column, "message": r.message}
             for r in finding.related
         ],
     }
+
+
+def _hint(finding: Finding) -> str:
+    return finding.hint or finding.rule.fix
 
 
 def _sarif_rule(rule: Rule) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "level": _SARIF_LEVEL[finding.severity],
-        "message": {"text": finding.message + (f" Hint: {finding.hint}" if finding.hint else "")},
+        "message": {"text": f"{finding.message} Hint: {_hint(finding)}"},
     }
     if finding.place:
         result["locations"] = [_sarif_location(finding.place.file, finding.place.line, finding.place.column)]
@@ -108,9 +111,11 @@ def _sarif_location(file: str, line: int, column: int) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": file}, "region": region}}
 
 
-def _clean(message: str) -> str:
-    """What was read may hold terminal escapes; a message must not."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+def printable(text: str) -> str:
+    """The text without what a terminal would act on: what was read may hold escapes. Tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _escaped(message: str) -> str:
@@ -118,4 +123,4 @@ def _escaped(message: str) -> str:
 
 
 def _property(value: str) -> str:
-    return _escaped(value).replace(":", "%3A").replace(",", "%2C")
+    return _escaped(printable(value)).replace(":", "%3A").replace(",", "%2C")

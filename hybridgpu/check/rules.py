@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from hybridgpu.check import migmodel, site
-from hybridgpu.consumers import slurm
+from hybridgpu.check import migmodel, rendering, site
+from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.files import source, yamlerror, yamltree
 from hybridgpu.inventory import (
     classes,
@@ -48,7 +48,8 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(hosts, nodekeys, nodeentry, owners, sharing, layout, together),
             *_rules(facts, factsfields, factsconsistent, shelf, compile, load),
             *slurm.RULES,
-            *_rules(obstacles, proof, site, migmodel),
+            *kubernetes.RULES,
+            *_rules(obstacles, proof, rendering, site, migmodel),
         )
     )
 )

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Never
 
 import click
@@ -80,6 +82,10 @@ def say(text: str) -> None:
 def main(arguments: list[str] | None = None) -> Never:
     """Runs the command line and exits the process."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if sys.stderr is None:  # closed by whoever started us
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - it stands for stderr until the end
+    if sys.stdout is None:
+        sys.exit(_failed("standard output is closed"))
     sys.exit(_run(arguments))
 
 
@@ -90,7 +96,8 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as wrong:
-        wrong.show()
+        with suppress(BrokenPipeError):
+            wrong.show()
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -107,7 +114,7 @@ def _run(arguments: list[str]) -> int:
         return _bug(bug, arguments)
     except HybridgpuError as failure:
         return _failed(str(failure))
-    except FileNotFoundError as missing:
+    except (FileNotFoundError, NotADirectoryError) as missing:
         return _failed(f"{missing.filename or missing}: there is no such file or folder", NO_INPUT)
     except OSError as failure:
         return _failed(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
@@ -117,7 +124,10 @@ def _run(arguments: list[str]) -> int:
 
 
 def _failed(message: str, code: int = FAILED) -> int:
-    click.echo(f"hybridgpu: {message}", err=True)
+    from hybridgpu.check.formats import printable
+
+    with suppress(BrokenPipeError):  # nobody reads: the exit code still tells
+        click.echo(f"hybridgpu: {printable(message)}", err=True)
     return code
 
 

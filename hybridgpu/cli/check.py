@@ -9,7 +9,7 @@ import click
 from hybridgpu.check import formats
 from hybridgpu.check.site import check
 from hybridgpu.cli import FAILED, say
-from hybridgpu.cli.options import DEFAULT_INVENTORY, output_option
+from hybridgpu.cli.options import PATH, default_inventory, output_option
 from hybridgpu.model.finding import Severity
 from hybridgpu.model.spelling import nearest
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, envvar="HYBRIDGPU_INVENTORY", type=click.Path(), metavar="[PATH]...")
+@click.argument("paths", nargs=-1, type=PATH, metavar="[PATH]...")
 @click.option("--slurm-version", metavar="X.Y", help="Judge for this Slurm, whatever the files name.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
@@ -32,7 +32,7 @@ def command(paths: tuple[str, ...], slurm_version: str | None, explain: str | No
     if explain:
         click.echo(_explained(explain), nl=False)
         return 0
-    checked = check(paths or (DEFAULT_INVENTORY,), _release(slurm_version) if slurm_version else None)
+    checked = check(paths or (default_inventory(),), _release(slurm_version) if slurm_version else None)
     findings = checked.findings
     if output == "json":
         click.echo(formats.as_json(findings, checked.files), nl=False)

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-DEFAULT_INVENTORY = "/etc/hybridgpu/inventory.yaml"
 
-inventory_argument: Decorator = click.argument(
-    "inventory", envvar="HYBRIDGPU_INVENTORY", default=DEFAULT_INVENTORY, type=click.Path()
-)
+class _Path(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A path that is not empty: an unset variable in a script must not mean the current folder, or nothing."""
+
+    name = "path"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value:
+            self.fail("the path is empty", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param
+        return [CompletionItem(incomplete, type="file")]
+
+
+PATH = _Path()
+
+
+def default_inventory() -> str:
+    """What is meant where no inventory is named."""
+    return os.environ.get("HYBRIDGPU_INVENTORY") or "/etc/hybridgpu/inventory.yaml"
+
+
+inventory_argument: Decorator = click.argument("inventory", default=default_inventory, type=PATH)
 """INVENTORY, else the environment's HYBRIDGPU_INVENTORY, else /etc/hybridgpu/inventory.yaml."""
 
 

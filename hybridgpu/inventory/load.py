@@ -25,10 +25,11 @@ VERSION_MISSING = Rule(
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A Site, or None where a finding is an error; and all findings, in the order they were made."""
+    """A Site, or None where a finding is an error; all findings, in the order they were made; and what was read."""
 
     site: Site | None
     findings: tuple[Finding, ...]
+    inventory: Inventory | None = None
 
 
 def load_site(
@@ -59,10 +60,10 @@ def load_site(
             nodes[outcome.name] = outcome
     findings += [*shelf.findings, *shelf.strangers()]
     if any(finding.is_error for finding in findings):
-        return Loaded(None, tuple(findings))
+        return Loaded(None, tuple(findings), inventory)
     cluster = inventory.slurm.cluster if inventory.slurm else None
     kubernetes = inventory.kubernetes.cluster if inventory.kubernetes else None
-    return Loaded(Site(inventory.name, nodes, cluster, kubernetes), tuple(findings))
+    return Loaded(Site(inventory.name, nodes, cluster, kubernetes), tuple(findings), inventory)
 
 
 def _version_missing(inventory: Inventory) -> Iterator[Finding]:

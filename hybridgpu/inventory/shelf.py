@@ -19,6 +19,15 @@ FACTS_OF_NOBODY = Rule(
 )
 
 
+FACTS_UNREADABLE = Rule(
+    "facts-unreadable-file",
+    Severity.ERROR,
+    "The facts of a node are there and cannot be read.",
+    "Make the file readable, or remove it.",
+    "hybridgpu",
+)
+
+
 def facts_in(folder: str) -> dict[str, str]:
     """Node name -> path of NAME.json in the folder. Raises FileNotFoundError where there is no such folder."""
     if not Path(folder).is_dir():
@@ -38,7 +47,14 @@ class FactsShelf:
         """The node's facts; None where it has none, or where a finding says why they cannot be used."""
         if node not in self._files:
             return None
-        facts, findings = read_facts(self._files[node])
+        try:
+            facts, findings = read_facts(self._files[node])
+        except OSError as error:
+            place = Place(self._files[node], 1)
+            self.findings.append(
+                Finding(FACTS_UNREADABLE, place, f"cannot be read: {error.strerror}", FACTS_UNREADABLE.fix)
+            )
+            return None
         if facts is not None:
             findings = (*findings, *judge_facts(facts, self._groups[node], node))
         self.findings += findings
@@ -50,3 +66,4 @@ class FactsShelf:
             if node not in self._groups:
                 message = f"{node} is not a node of the inventory"
                 yield Finding(FACTS_OF_NOBODY, Place(path, 1), message, FACTS_OF_NOBODY.fix)
+                yield from read_facts(path)[1]

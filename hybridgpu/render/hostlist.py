@@ -1,7 +1,7 @@
 """Names and numbers folded as every Slurm release reads them back. ClusterShell folds; what differs for Slurm is here.
 
-Only the last number of a name is folded, and only at its end: brackets in the middle are refused by older releases
-(S@22.05:src/common/hostlist.c).
+Text behind the last bracket (`n[1-2]-ib`) is refused by older releases (S@22.05:src/common/hostlist.c): there such
+names are written one by one. `suffix` says whether every release that reads the file takes it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ClusterShell.RangeSet import RangeSet
 _PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 
 
-def fold_hosts(hosts: Iterable[str]) -> str:
-    """A hostlist of these hosts as one word: `gpu[001-032]`."""
-    return ",".join(_parts(hosts))
+def fold_hosts(hosts: Iterable[str], *, suffix: bool = False) -> str:
+    """A hostlist of these hosts as one word: `gpu[001-032]`, `r[01-04]n[1-2]`."""
+    return ",".join(_parts(hosts, suffix))
 
 
-def sorted_hosts(hosts: Iterable[str]) -> list[str]:
+def sorted_hosts(hosts: Iterable[str], *, suffix: bool = False) -> list[str]:
     """The hosts in the order in which the folded list expands again."""
-    return [host for part in _parts(hosts) for host in NodeSet(part)]
+    return [host for part in _parts(hosts, suffix) for host in NodeSet(part)]
 
 
 def fold_paired(values: Sequence[str]) -> str:
@@ -49,11 +49,9 @@ def fold_device(minors: Sequence[int]) -> str:
     return f"/dev/nvidia[{RangeSet.fromlist([str(m) for m in minors])}]"
 
 
-def _parts(hosts: Iterable[str]) -> Iterator[str]:
-    nodes = NodeSet.fromlist(list(hosts))
-    nodes.fold_axis = (-1,)
-    for part in _PART.findall(str(nodes)):
-        if "[" in part and not part.endswith("]"):
+def _parts(hosts: Iterable[str], suffix: bool) -> Iterator[str]:
+    for part in _PART.findall(str(NodeSet.fromlist(list(hosts)))):
+        if "[" in part and not part.endswith("]") and not suffix:
             yield from NodeSet(part)
         else:
             yield part

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybridgpu.model.sharing import Mode
+from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import Site
-from hybridgpu.render.slurm import TASK_PROLOG, hooks_wanted, slurm_nodes
+from hybridgpu.render.gres import instances_by_one_file
+from hybridgpu.render.hostlist import fold_hosts
+from hybridgpu.render.slurm import TASK_PROLOG, gres_types, hooks_wanted, slurm_bodies, slurm_nodes
 
 _SHARERS = {
     Mode.TIME_SLICING: "shard: jobs on one GPU take turns; no memory limit, no fault isolation, no security boundary.",
@@ -20,9 +22,12 @@ _SHARERS = {
 def gres_notes(site: Site) -> Iterator[str]:
     """For gres.conf."""
     yield from _about(site)
-    modes = {config.body.sharing.mode for config in slurm_nodes(site)}
+    modes = {body.sharing.mode for body in slurm_bodies(site)}
     yield from (note for mode, note in _SHARERS.items() if mode in modes)
-    if any(config.body.assumed for config in slurm_nodes(site)):
+    if any(instances_by_one_file(body, gres_types(site)) for body in slurm_bodies(site)):
+        yield "MIG: with mps or shard in GresTypes this Slurm takes each file of an instance for a GPU. So instances"
+        yield "stand here by their compute instance's file alone, which keeps other jobs out as well as all three do."
+    if any(body.assumed for body in slurm_bodies(site)):
         yield "assumed: some device files follow the driver's usual numbering; render with --facts before loading this."
 
 
@@ -30,6 +35,28 @@ def nodes_notes(site: Site) -> Iterator[str]:
     """For nodes.conf."""
     yield from _about(site)
     yield "Include this file from slurm.conf, on every node and controller alike."
+    yield from closed_notes(site)
+
+
+def closed_notes(site: Site) -> Iterator[str]:
+    """How to keep Slurm off the GPUs of Kubernetes by hand, until something does it."""
+    nodes = closed_to_slurm(site)
+    if nodes:
+        yield f"Kubernetes owns GPUs of {fold_hosts(nodes)}."
+        yield "Nothing in these files keeps Slurm off them. Close each of the nodes by:"
+        yield RESERVATION
+
+
+RESERVATION = (
+    "  scontrol create reservation ReservationName=hybridgpu-NODE Nodes=NODE StartTime=now Duration=UNLIMITED "
+    "Users=root Flags=MAINT,IGNORE_JOBS"
+)
+"""Measured on 22.05, 24.11 and 26.05: it survives reload and resume, and leaves other people's drains alone."""
+
+
+def closed_to_slurm(site: Site) -> list[str]:
+    """The nodes in Slurm where Kubernetes owns GPUs: all of them, or on a split node some."""
+    return [config.name for config in slurm_nodes(site) if Scheduler.KUBERNETES in config.body.owners]
 
 
 def gpu_notes(site: Site) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from hybridgpu.files.tree import TreePlan
+from hybridgpu.files.tree import Obstacle
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 
 NOT_OURS = Rule(
@@ -16,9 +17,9 @@ NOT_OURS = Rule(
 )
 
 
-def in_the_way(target: Path, plan: TreePlan) -> list[Finding]:
-    """A finding for each obstacle of the plan."""
+def in_the_way(target: Path, obstacles: Iterable[Obstacle]) -> list[Finding]:
+    """A finding for each obstacle."""
     return [
         Finding(NOT_OURS, Place(str(target / obstacle.path), 1), f"{obstacle.path}: {obstacle.why}", NOT_OURS.fix)
-        for obstacle in plan.obstacles
+        for obstacle in obstacles
     ]

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from hybridgpu.consumers import slurm
-from hybridgpu.consumers.slurm import Consumption, DetectedGpu
+from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, SlurmFiles
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
+from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN
+from hybridgpu.consumers.slurm.nodeline import node_names
 from hybridgpu.errors import Bug
 from hybridgpu.files.tree import Content
 from hybridgpu.model.catalogue import find
-from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
 from hybridgpu.model.sharing import Scheduler
@@ -36,7 +38,7 @@ ONE_LINE_HOLDS = Rule(
     "render-key-twice",
     Severity.ERROR,
     "This release of Slurm takes one line of the key: what the site has would be lost, or our hook.",
-    "Keep the site's scripts in the folder of ours, and name it by a glob: prolog: [/etc/slurm/prolog.d/*].",
+    "Keep all scripts of a key in one folder and name it by a glob: prolog: [/etc/slurm/prolog.d/*], epilog likewise.",
     "measured: 22.05.8, 24.11.5; several lines are taken since 24.05 (slurm.conf.5 Prolog)",
 )
 
@@ -51,8 +53,8 @@ PartitionName=proof Nodes=ALL
 """
 """The smallest slurm.conf that starts with the rendered files (docs/rendering.md)."""
 
-_EXTRA = 3
-"""How many nodes a message names before it counts the rest."""
+_OUTSIDE = (NODES_UNKNOWN,)
+"""What a finding may rest on that hybridgpu does not see: the rest of the site's slurm.conf."""
 
 
 def prove(site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
@@ -70,22 +72,20 @@ def prove(site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
             raise Bug(f"Slurm {version} is in a Site, and reading an inventory refuses what is not known")
         mine = [c for c in nodes if c.body.slurm and c.body.slurm.version == version]
         consumed = slurm.consume(loaded, release, _detected(mine))
-        told.update(dict.fromkeys([*_of_release(consumed, mine), *_differences(consumed, mine, types)]))
+        told.update(dict.fromkeys([*_of_release(consumed, mine), *_differences(loaded, consumed, mine, types)]))
     yield from told
 
 
 def expected(body: NodeBody, gres_types: Collection[str]) -> SlurmOffer:
     """What a node with this body is to offer Slurm, the site's own GRES left out."""
     shares = shares_per_gpu(body)
-    each = shares[1] if shares else 0
-    detects = bool(body.slurm and body.slurm.autodetect != "off")
     gpus = tuple(
         SlurmDevice(
             type=device.type,
-            files=() if detects and body.assumed and not shares else written_files(device, body, gres_types),
-            shares=each,
-            cores=None if detects and body.assumed else device.cores,
-            links=None if detects and body.assumed else device.links,
+            files=written_files(device, body, gres_types),
+            shares=shares[1] if shares else 0,
+            cores=device.cores,
+            links=device.links,
         )
         for device in body.slurm_devices
     )
@@ -105,34 +105,47 @@ def _site_conf(cluster: SlurmCluster) -> dict[str, str]:
 
 def _of_release(consumed: Consumption, nodes: list[NodeConfig]) -> Iterator[Finding]:
     """The findings that concern nodes of this release, and the cluster's."""
-    yield from consumed.cluster
     for finding in consumed.cluster:
         if finding.rule is DOUBLED_KEY:
-            message = f"Slurm {consumed.release}: {finding.message}"
+            message = f"Slurm {consumed.release} takes one line: {finding.message}"
             yield Finding(ONE_LINE_HOLDS, finding.place, message, ONE_LINE_HOLDS.fix)
+        elif finding.rule not in _OUTSIDE:
+            yield finding
     results = {id(r): r for config in nodes if (r := consumed.nodes.get(config.name))}
     for result in results.values():
         yield from result.findings
 
 
-def _differences(consumed: Consumption, nodes: list[NodeConfig], types: Collection[str]) -> Iterator[Finding]:
+def _differences(
+    loaded: SlurmFiles, consumed: Consumption, nodes: list[NodeConfig], types: Collection[str]
+) -> Iterator[Finding]:
+    """One finding for every set of equal nodes whose offer is another and that no other error explains."""
     wanted: dict[int, SlurmOffer] = {}
-    equal: dict[tuple[int, int], bool] = {}
     different: dict[tuple[int, int], list[str]] = {}
-    shown: dict[tuple[int, int], str] = {}
+    shown: dict[tuple[int, int], str | None] = {}
     for config in nodes:
-        offer = consumed.offer_of(config.name)
-        key = (id(config.body), id(offer))
-        if key not in equal:
+        result = consumed.nodes.get(config.name)
+        key = (id(config.body), id(result))
+        if key not in shown:
             want = wanted.setdefault(id(config.body), expected(config.body, types))
-            equal[key] = offer is not None and _ours(offer) == want
-            shown[key] = _shown(want, offer)
-        if not equal[key]:
+            shown[key] = _difference(want, result)
+        if shown[key]:
             different.setdefault(key, []).append(config.name)
+    if not different or any(finding.is_error for finding in consumed.cluster):
+        return
+    places = {name: line.place for line in loaded.nodes for name in node_names(line, consumed.release)}
     for key, names in different.items():
-        more = f" and {len(names) - _EXTRA} more" if len(names) > _EXTRA else ""
-        message = f"{fold_hosts(names[:_EXTRA])}{more}: Slurm {consumed.release} {shown[key]}"
-        yield Finding(OFFER_DIFFERS, Place("slurm/gres.conf", 1), message, OFFER_DIFFERS.fix)
+        message = f"{fold_hosts(names)}: Slurm {consumed.release} {shown[key]}"
+        yield Finding(OFFER_DIFFERS, places.get(names[0]), message, OFFER_DIFFERS.fix)
+
+
+def _difference(want: SlurmOffer, result: NodeResult | None) -> str | None:
+    """What the node would offer instead; None where it is what is wanted, or where an error says why it is not."""
+    if result is None:
+        return "would not know the node"
+    if result.offer is not None and _ours(result.offer) == want:
+        return None
+    return None if any(finding.is_error for finding in result.findings) else _shown(want, result.offer)
 
 
 def _ours(offer: SlurmOffer) -> SlurmOffer:
@@ -155,15 +168,16 @@ def _shown(want: SlurmOffer, offer: SlurmOffer | None) -> str:
 def _device(device: SlurmDevice) -> str:
     shares = f" with {device.shares} shares" if device.shares else ""
     cores = f" at cores {device.cores}" if device.cores else ""
-    return f"{device.type} ({','.join(device.files) or 'no file'}){shares}{cores}"
+    links = f" with links {','.join(map(str, device.links))}" if device.links else ""
+    return f"{device.type} ({','.join(device.files) or 'no file'}){shares}{cores}{links}"
 
 
 def _detected(nodes: list[NodeConfig]) -> dict[str, tuple[DetectedGpu, ...]]:
-    """What AutoDetect will find, for the nodes whose facts say so."""
+    """What AutoDetect will find: the cards as they are to be, by the names that the driver gives them."""
     found: dict[int, tuple[DetectedGpu, ...]] = {}
     for config in nodes:
         body = config.body
-        if body.slurm and body.slurm.autodetect != "off" and not body.assumed and id(body) not in found:
+        if body.slurm and body.slurm.autodetect != "off" and id(body) not in found:
             found[id(body)] = tuple(_as_detected(device) for device in body.slurm_devices)
     return {config.name: found[id(config.body)] for config in nodes if id(config.body) in found}
 

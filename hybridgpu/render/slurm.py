@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from hybridgpu.consumers.slurm import RELEASES
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import NodeBody, NodeConfig, Site, SlurmCluster
 from hybridgpu.render.gres import KUBERNETES_CARDS, SHARED, gres_lines, gres_value, shares_per_gpu
@@ -58,8 +59,9 @@ def gres_blocks(site: Site) -> Iterator[GresBlock]:
         if key not in lines_of:
             lines_of[key] = gres_lines(config.body, types)
         hosts.setdefault(lines_of[key], []).append(config.name)
+    suffix = _suffix(site)
     for lines, names in hosts.items():
-        yield GresBlock(fold_hosts(names), lines)
+        yield GresBlock(fold_hosts(names, suffix=suffix), lines)
 
 
 def node_lines(site: Site) -> Iterator[NodeLine]:
@@ -72,13 +74,14 @@ def node_lines(site: Site) -> Iterator[NodeLine]:
             settings_of[key] = _node_settings(config.body)
         keys = tuple(Setting(name, "") for name, _ in config.addresses)
         folded.setdefault((*keys, *settings_of[key]), {})[config.name] = config
+    suffix = _suffix(site)
     for settings, group in folded.items():
-        names = sorted_hosts(group)
+        names = sorted_hosts(group, suffix=suffix)
         paired = []
         for position, setting in enumerate(s for s in settings if not s.value):
             values = [group[name].addresses[position][1] for name in names]
             paired.append(Setting(setting.key, _PAIRED[setting.key](values)))
-        yield NodeLine(fold_hosts(names), (*paired, *(s for s in settings if s.value)))
+        yield NodeLine(fold_hosts(names, suffix=suffix), (*paired, *(s for s in settings if s.value)))
 
 
 def _node_settings(body: NodeBody) -> tuple[Setting, ...]:
@@ -95,10 +98,10 @@ def gres_types(site: Site) -> tuple[str, ...]:
 
     The order is Slurm's environment's: mps before shard (facts: run on three releases). A name once there stays.
     """
-    bodies = _bodies(site)
+    bodies = slurm_bodies(site)
     wanted = {"gpu", *(shares[0] for body in bodies if (shares := shares_per_gpu(body)))}
-    wanted.update(site.retained.gres_types)
     others = [*(site.slurm.site.gres_types if site.slurm else ()), *site.retained.gres_types]
+    wanted.update(others)
     last = KUBERNETES_CARDS in wanted or any(body.split for body in bodies)
     return (
         *(name for name in _ORDER if name in wanted),
@@ -109,7 +112,7 @@ def gres_types(site: Site) -> tuple[str, ...]:
 
 def hooks_wanted(site: Site) -> bool:
     """Whether some node needs our prolog, epilog and task prolog (design section 6)."""
-    bodies = _bodies(site)
+    bodies = slurm_bodies(site)
     cut = any(b.slurm and b.sharing.mode is Mode.MIG and b.slurm.autodetect != "nvml" for b in bodies)
     return cut or any(b.sharing.daemons for b in bodies) or SHARED.issubset(gres_types(site))
 
@@ -120,7 +123,7 @@ def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
     had = cluster.site
     yield Setting("GresTypes", ",".join(types))
     hooks = cluster.hooks_dir if cluster.hooks_enabled and hooks_wanted(site) else None
-    flags = (("Contain",) if any(b.sharing.daemons for b in _bodies(site)) else ()) + had.prolog_flags
+    flags = had.prolog_flags + (("Contain",) if any(b.sharing.daemons for b in slurm_bodies(site)) else ())
     if flags:
         yield Setting("PrologFlags", ",".join(_once(flags)))
     yield from _scripts("Prolog", had.prolog, hooks and f"{hooks}/prolog.d/50-hybridgpu")
@@ -155,12 +158,19 @@ def _once(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _scripts(key: str, had: tuple[str, ...], ours: str | None) -> Iterator[Setting]:
-    yield from (Setting(key, path) for path in had)
+    yield from (Setting(key, path) for path in dict.fromkeys(had))
     # As glob(7), which Slurm expands them by: a `*` stops at a `/`.
     if ours and not any(PurePosixPath(ours).match(pattern) for pattern in had):
         yield Setting(key, ours)
 
 
-def _bodies(site: Site) -> list[NodeBody]:
+def _suffix(site: Site) -> bool:
+    """Whether every Slurm that reads the files takes text behind the last bracket of a hostlist."""
+    versions = {config.body.slurm.version for config in slurm_nodes(site) if config.body.slurm}
+    return all(RELEASES[version].hostlist_suffix for version in versions)
+
+
+def slurm_bodies(site: Site) -> list[NodeBody]:
+    """The distinct bodies of the nodes that Slurm knows."""
     bodies = {id(config.body): config.body for config in site.nodes.values()}
     return [body for body in bodies.values() if Scheduler.SLURM in body.schedulers]

@@ -12,11 +12,20 @@ from hybridgpu.model.site import NodeConfig, Retained, Site
 from hybridgpu.render.node import node_body, node_file
 from hybridgpu.render.text import slurm_files
 
-FOLDERS = ("slurm", "kubernetes", "nodes")
-SYNCED = ("slurm", "kubernetes")
+FOLDERS = {
+    "slurm": re.compile(r"(gres|nodes|gpu|cgroup)\.conf"),
+    "nodes": re.compile(r"[^/]+\.json"),
+}
+"""The folders we write to, and which names in them could be ours."""
+
+PARTS = ("slurm", "kubernetes", "nodes")
+"""What --only names."""
+
+SYNCED = ("slurm",)
 """Folders whose files are on disk before the command ends: a scheduler may load them right after."""
 
 _GRES_TYPES = re.compile(r"^GresTypes=(.*)$", re.MULTILINE)
+_GRES_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def render_tree(site: Site) -> dict[str, Content]:
@@ -43,8 +52,8 @@ def slurm_texts(files: Mapping[str, Content]) -> dict[str, str]:
 def retained_from(gpu_conf: bytes | None) -> Retained:
     """What a tree that is already there obliges us to keep: its GresTypes. None: there is no such tree."""
     found = _GRES_TYPES.search((gpu_conf or b"").decode("utf-8", "replace"))
-    names = tuple(name for name in (found[1].split(",") if found else ()) if re.fullmatch(r"[A-Za-z0-9_.-]+", name))
-    return Retained(gres_types=names)
+    names = found[1].split(",") if found else ()
+    return Retained(gres_types=tuple(dict.fromkeys(name for name in names if _GRES_NAME.fullmatch(name))))
 
 
 def _node_content(config: NodeConfig, body: str) -> bytes:

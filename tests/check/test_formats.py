@@ -21,6 +21,7 @@ def test_text() -> None:
         "    see c.yaml:9:1: first\n"
         "    hint: say y\n"
         "warning: no place [other-rule]\n"
+        "    hint: Straighten it.\n"
     )
     assert text([]) == ""
 
@@ -60,6 +61,6 @@ def test_sarif() -> None:
 def test_github() -> None:
     first, second = github([ERROR, PLAIN]).splitlines()
     assert first == (
-        "::error file=a%2Cb.yaml,line=3,col=7,title=some-rule::100%25 of x\x1b[31m%0Ais wrong%0Ahint: say y"
+        "::error file=a%2Cb.yaml,line=3,col=7,title=some-rule::100%25 of x\\x1b[31m\\nis wrong%0Ahint: say y"
     )
-    assert second == "::warning title=other-rule::no place"
+    assert second == "::warning title=other-rule::no place%0Ahint: Straighten it."

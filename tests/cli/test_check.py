@@ -99,3 +99,34 @@ def test_a_rendered_tree_holds_no_inventory(tmp_path: Path) -> None:
     hybridgpu_("render", path, "--to", str(tmp_path / "out"))
     told = json.loads(hybridgpu_("check", str(tmp_path), "-o", "json").stdout)
     assert told["checked"] == [path]
+
+
+def test_a_node_in_two_inventories(tmp_path: Path) -> None:
+    written(tmp_path, inventory("gpu[1-2] dgx exclusive"))
+    (tmp_path / "old.yaml").write_text(inventory("gpu[2-3] dgx exclusive"))
+    result = hybridgpu_("check", str(tmp_path))
+    assert result.returncode == 1
+    assert "error: gpu2 stands in " in result.stdout
+
+
+def test_a_slurm_file_is_not_called_a_bad_inventory(tmp_path: Path) -> None:
+    (tmp_path / "gres.conf").write_text("Name=gpu File=/dev/nvidia0\n")
+    result = hybridgpu_("check", str(tmp_path / "gres.conf"))
+    assert result.returncode == 1
+    assert "is a Slurm configuration file" in result.stdout
+    assert result.stdout.count("error:") == 1
+
+
+def test_a_file_of_newlines_takes_no_time(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\n" * 65536)
+    (tmp_path / "log2").write_text(" \n" * 32768)
+    assert hybridgpu_("check", str(tmp_path)).returncode == 1
+
+
+def test_autodetect_names_are_the_drivers_even_without_facts(tmp_path: Path) -> None:
+    text = inventory("n1 dgx exclusive", slurm='version: "24.11", autoDetect: nvml')
+    good = hybridgpu_("check", written(tmp_path, text))
+    assert good.returncode == 0, good.stdout
+    bad = hybridgpu_("check", written(tmp_path, text.replace("gpus: 8,", "gpus: 8, type: gpu80,")))
+    assert bad.returncode == 1
+    assert "inventory.yaml:12:3: error: " in bad.stdout

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from hybridgpu.files.tree import locked
 from tests.cli.test_main import hybridgpu_
 from tests.sites import inventory
 
@@ -154,3 +157,56 @@ def test_facts_of_a_stranger_and_of_another_card(source: Path, tmp_path: Path) -
     assert code == 1
     assert "gpu1.json:1:" in err
     assert render(source, "--facts", str(tmp_path / "nowhere"))[0] == 66
+
+
+def test_a_stalled_writer_keeps_others_out(source: Path) -> None:
+    render(source)
+    with locked(source.parent / "out"):
+        code, out, err = render(source)
+    assert (code, out) == (1, "")
+    assert "somebody else is writing this folder" in err
+
+
+@pytest.mark.parametrize("options", [("--facts", ""), ("--to", "")])
+def test_an_empty_path_is_wrong_usage(source: Path, options: tuple[str, str]) -> None:
+    code, out, err = render(source, *options)
+    assert (code, out) == (64, "")
+    assert "the path is empty" in err
+    assert not (source.parent / "out").exists()
+
+
+def test_overwrite_moves_nothing_where_one_thing_cannot_be_moved(source: Path) -> None:
+    folder = source.parent / "out/slurm"
+    folder.mkdir(parents=True)
+    for name in SLURM_FILES:
+        (folder / name).write_text(f"mine {name}\n")
+    (folder / "gres.conf.orig").write_text("older\n")
+    before = tree(source)
+    code, out, err = render(source, "--overwrite")
+    assert (code, out) == (1, "")
+    assert "gres.conf.orig is there already" in err
+    assert tree(source) == before
+
+
+def test_a_finding_about_rendered_text_points_into_the_inventory(source: Path) -> None:
+    source.write_text(inventory("gpu1 dgx mps, replicas: 4", slurm='version: "23.11", site: {\n  epilog: [/opt/e.sh]}'))
+    code, _, err = render(source)
+    assert code == 1
+    assert "inventory.yaml:5:3: error: Slurm 23.11 takes one line: Epilog is there twice" in err
+    assert "rendered as `Epilog=/" in err
+
+
+def test_the_head_of_nodes_conf_says_how_to_close_nodes_of_kubernetes(source: Path) -> None:
+    source.write_text(inventory("{hosts: k1, class: dgx, owner: kubernetes, sharing: {mode: exclusive}}"))
+    _, _, err = render(source)
+    assert "k1: Kubernetes owns GPUs there" in err
+    text = (source.parent / "out/slurm/nodes.conf").read_text()
+    assert "# Kubernetes owns GPUs of k1.\n" in text
+    assert "scontrol create reservation" in text
+
+
+def test_closed_streams(source: Path) -> None:
+    command = f"exec {sys.executable} -m hybridgpu check {source}"
+    closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (1, "hybridgpu: standard output is closed\n")
+    assert subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, check=False).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from hybridgpu.files import diff
 from hybridgpu.files.stamp import Ownership, group_id, ownership, stamp, without_stamp
 from hybridgpu.files.tree import Content, compare, locked, write
+
+FOLDERS = {"slurm": re.compile(r"[ab]\.conf"), "nodes": re.compile(r".*\.json")}
 
 
 def content(name: str, text: str) -> Content:
@@ -25,17 +28,17 @@ def names(root: Path) -> list[str]:
 
 
 def put(root: Path, files: dict[str, Content]) -> None:
-    plan = compare(root, files, ("slurm",))
+    plan = compare(root, files, FOLDERS)
     write(root, plan, files, ("slurm",))
 
 
 def test_a_new_tree_is_created_and_then_unchanged(tmp_path: Path) -> None:
     files = wanted(slurm__a_conf="x=1\n", nodes__n1_json="{}\n")
-    plan = compare(tmp_path, files, ("slurm", "nodes"))
+    plan = compare(tmp_path, files, FOLDERS)
     assert plan.create == ("nodes/n1.json", "slurm/a.conf")
     write(tmp_path, plan, files, ("slurm",))
     assert (tmp_path / "slurm/a.conf").read_bytes() == files["slurm/a.conf"]()
-    again = compare(tmp_path, files, ("slurm", "nodes"))
+    again = compare(tmp_path, files, FOLDERS)
     assert again.unchanged == ("nodes/n1.json", "slurm/a.conf")
     assert not again.changes
 
@@ -43,7 +46,7 @@ def test_a_new_tree_is_created_and_then_unchanged(tmp_path: Path) -> None:
 def test_ours_is_replaced_and_what_is_no_longer_wanted_removed(tmp_path: Path) -> None:
     put(tmp_path, wanted(slurm__a_conf="x=1\n", slurm__b_conf="y=1\n"))
     files = wanted(slurm__a_conf="x=2\n")
-    plan = compare(tmp_path, files, ("slurm",))
+    plan = compare(tmp_path, files, FOLDERS)
     assert (plan.replace, plan.remove) == (("slurm/a.conf",), ("slurm/b.conf",))
     write(tmp_path, plan, files, ("slurm",))
     assert names(tmp_path) == ["a.conf"]
@@ -67,7 +70,7 @@ def test_what_is_not_ours_is_an_obstacle(tmp_path: Path, damage: str) -> None:
         path.mkdir()
     elif damage == "fifo":
         os.mkfifo(path)
-    plan = compare(tmp_path, wanted(slurm__a_conf="x=2\n"), ("slurm",))
+    plan = compare(tmp_path, wanted(slurm__a_conf="x=2\n"), FOLDERS)
     assert [o.path for o in plan.obstacles] == ["slurm/a.conf"]
     assert plan.obstacles[0].movable is (damage != "folder")
     assert not plan.replace
@@ -77,7 +80,7 @@ def test_an_edited_file_that_is_no_longer_wanted_stays(tmp_path: Path) -> None:
     put(tmp_path, wanted(slurm__a_conf="x=1\n"))
     path = tmp_path / "slurm/a.conf"
     path.write_bytes(path.read_bytes() + b"mine=1\n")
-    assert compare(tmp_path, {}, ("slurm",)).remove == ()
+    assert compare(tmp_path, {}, FOLDERS).remove == ()
 
 
 def test_an_obstacle_is_moved_aside_but_over_nothing(tmp_path: Path) -> None:
@@ -88,10 +91,9 @@ def test_an_obstacle_is_moved_aside_but_over_nothing(tmp_path: Path) -> None:
     put(tmp_path, files)
     assert (tmp_path / "slurm/a.conf.orig").read_text() == "mine\n"
     path.write_text("mine again\n")
-    with pytest.raises(FileExistsError, match=r"a\.conf\.orig"):
-        put(tmp_path, files)
-    assert path.read_text() == "mine again\n"
-    assert (tmp_path / "slurm/a.conf.orig").read_text() == "mine\n"
+    (obstacle,) = compare(tmp_path, files, FOLDERS).obstacles
+    assert (obstacle.path, obstacle.movable) == ("slurm/a.conf", False)
+    assert "a.conf.orig is there already" in obstacle.why
 
 
 def test_a_leftover_of_a_killed_run_is_no_obstacle(tmp_path: Path) -> None:
@@ -99,6 +101,52 @@ def test_a_leftover_of_a_killed_run_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "slurm/.a.conf.hybridgpu").write_text("half")
     put(tmp_path, wanted(slurm__a_conf="x=1\n"))
     assert names(tmp_path) == ["a.conf"]
+
+
+def test_litter_of_nodes_that_went_is_swept_and_copies_of_people_stay(tmp_path: Path) -> None:
+    put(tmp_path, wanted(nodes__n1_json="{}\n", slurm__a_conf="x=1\n"))
+    (tmp_path / "nodes/.n9.json.hybridgpu").write_text("half")
+    backup = tmp_path / "slurm/a.conf.bak"
+    backup.write_bytes((tmp_path / "slurm/a.conf").read_bytes())
+    plan = compare(tmp_path, {}, FOLDERS)
+    assert plan.litter == ("nodes/.n9.json.hybridgpu",)
+    assert plan.remove == ("nodes/n1.json", "slurm/a.conf")
+    write(tmp_path, plan, {}, ("slurm",))
+    assert names(tmp_path) == ["a.conf.bak"]
+
+
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_a_folder_that_is_none_is_an_obstacle_and_nothing_is_written(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "slurm"
+    folder.write_text("") if what == "file" else folder.symlink_to(tmp_path / "nowhere")
+    plan = compare(tmp_path, wanted(slurm__a_conf="x=1\n"), FOLDERS)
+    assert [(o.path, o.why, o.movable) for o in plan.obstacles] == [("slurm", "not a folder", False)]
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(FileExistsError, match="is not a folder"):
+        compare(tmp_path / "out", {}, FOLDERS)
+
+
+def test_mode_and_owner_are_kept_and_the_umask_is_not_asked(tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        put(tmp_path, wanted(slurm__a_conf="x=1\n"))
+        path = tmp_path / "slurm/a.conf"
+        assert path.stat().st_mode & 0o7777 == 0o644
+        assert path.parent.stat().st_mode & 0o7777 == 0o755
+        path.chmod(0o640)
+        put(tmp_path, wanted(slurm__a_conf="x=2\n"))
+        assert path.stat().st_mode & 0o7777 == 0o640
+    finally:
+        os.umask(old)
+
+
+def test_an_empty_root_made_for_the_lock_goes_again(tmp_path: Path) -> None:
+    with locked(tmp_path / "new/out"):
+        assert (tmp_path / "new/out").is_dir()
+    assert not (tmp_path / "new/out").exists()
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
@@ -144,7 +192,7 @@ def test_equal_changes_of_nodes_are_shown_once(tmp_path: Path) -> None:
     nodes = ["n1", "n2", "n3"]
     old = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mps"}}\n') for n in nodes}
     new = {f"nodes/{n}.json": content("x.json", f'"node": "{n}",\n"mode": "mig"}}\n') for n in nodes}
-    write(tmp_path, compare(tmp_path, old, ("nodes",)), old, ())
-    lines = list(diff.unified(tmp_path, compare(tmp_path, new, ("nodes",)), new))
+    write(tmp_path, compare(tmp_path, old, FOLDERS), old, ())
+    lines = list(diff.unified(tmp_path, compare(tmp_path, new, FOLDERS), new))
     assert lines[:2] == ["--- a/nodes/n[1-3].json", "+++ b/nodes/n[1-3].json"]
     assert lines[3:] == [' "node": "NAME",', '-"mode": "mps"}', '+"mode": "mig"}']

@@ -10,17 +10,21 @@ from hybridgpu.render.hostlist import fold_device, fold_hosts, fold_paired, fold
 
 
 def expand(hostlist: str) -> list[str]:
-    """As the oldest release reads it: brackets only at the end of a name."""
+    """As the oldest release reads it: several brackets, the last one at the end of the name, the last varies first."""
+    return [host for part in split(hostlist) for host in expand_part(part)]
+
+
+def expand_part(part: str) -> list[str]:
+    prefix, bracket, rest = part.partition("[")
+    if not bracket:
+        return [part]
+    assert part.endswith("]")
+    ranges, _, rest = rest.partition("]")
     hosts = []
-    for part in split(hostlist):
-        prefix, bracket, ranges = part.partition("[")
-        if not bracket:
-            hosts.append(part)
-            continue
-        assert ranges.endswith("]")
-        for entry in ranges[:-1].split(","):
-            first, _, last = entry.partition("-")
-            hosts += [f"{prefix}{n:0{len(first)}}" for n in range(int(first), int(last or first) + 1)]
+    for entry in ranges.split(","):
+        first, _, last = entry.partition("-")
+        numbers = [f"{n:0{len(first)}}" for n in range(int(first), int(last or first) + 1)]
+        hosts += [f"{prefix}{number}{tail}" for number in numbers for tail in expand_part(rest)]
     return hosts
 
 
@@ -51,13 +55,18 @@ def test_folding_loses_no_host_and_keeps_the_order(hosts: list[str]) -> None:
     [
         (["gpu1", "gpu2", "gpu3"], "gpu[1-3]"),
         (["gpu009", "gpu010"], "gpu[009-010]"),
-        (["r1n1", "r1n2", "r2n1", "r2n2"], "r1n[1-2],r2n[1-2]"),
+        (["r1n1", "r1n2", "r2n1", "r2n2"], "r[1-2]n[1-2]"),
         (["gpu01-ib", "gpu02-ib"], "gpu01-ib,gpu02-ib"),
         (["login"], "login"),
     ],
 )
 def test_folded_forms(hosts: list[str], folded: str) -> None:
     assert fold_hosts(hosts) == folded
+
+
+def test_a_suffix_is_folded_where_every_release_takes_it() -> None:
+    assert fold_hosts(["gpu01-ib", "gpu02-ib"], suffix=True) == "gpu[01-02]-ib"
+    assert sorted_hosts(["gpu02-ib", "gpu01-ib"], suffix=True) == ["gpu01-ib", "gpu02-ib"]
 
 
 def test_paired_values_keep_their_order() -> None:
