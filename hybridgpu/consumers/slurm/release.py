@@ -52,6 +52,8 @@ class Release:
     select_default: SelectType where slurm.conf names none (read_config.h DEFAULT_SELECT_TYPE).
     other_gres_confines: a second GRES keeps jobs off the device files it names (measured: not 22.05).
     reason_survives_resume: the Reason stays on a node after state=resume; None: not measured.
+    majors_back: how many majors older than slurmctld a slurmd may be; newer it may never be
+        (S:src/common/slurm_protocol_common.h SLURM_MIN_PROTOCOL_VERSION).
     prolog_uuids: what the prolog's CUDA_VISIBLE_DEVICES holds under AutoDetect=nvml: `mig` UUIDs of instances only,
         `all` those of whole cards too (gres_common.c, gpu_nvml.c).
     """
@@ -77,10 +79,18 @@ class Release:
     select_default: str
     other_gres_confines: bool
     reason_survives_resume: bool | None
+    majors_back: int
     prolog_uuids: Literal["mig", "all"]
 
     def __str__(self) -> str:
         return self.major
+
+    @property
+    def slurmds(self) -> tuple[str, ...]:
+        """The majors, of those we know, whose slurmd a slurmctld of this release works with, oldest first."""
+        known = tuple(RELEASES)
+        own = known.index(self.major)
+        return known[max(0, own - self.majors_back) : own + 1]
 
 
 def _taking(value: CgroupValue, *keys: str) -> dict[str, CgroupValue]:
@@ -140,6 +150,7 @@ _22_05 = Release(
     select_default="select/linear",
     other_gres_confines=False,
     reason_survives_resume=False,
+    majors_back=2,
     prolog_uuids="mig",
 )
 _23_02 = replace(
@@ -186,6 +197,7 @@ _24_11 = replace(
     cores_must_match_sockets=True,
     other_gres_confines=True,
     reason_survives_resume=True,
+    majors_back=3,
 )
 _25_05 = replace(
     _24_11,
