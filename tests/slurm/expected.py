@@ -85,6 +85,7 @@ class Row:
     type: str
     files: tuple[str, ...]
     cores: str | None = None
+    links: str | None = None
 
 
 def whole(model: str, minor: int, cores: str | None = None, name: str | None = None) -> Row:

@@ -95,10 +95,12 @@ def _add(draw: st.DrawFn, case: Case, number: int, *, splits: bool, nics: bool) 
     minors = list(range(len(models)))
     cores: list[str | None] = [None] * len(models)
     facts = mode != "mig" and draw(st.booleans())
+    links: list[list[int]] | None = None
     if facts:
         minors = draw(st.permutations(minors))
         cores = [draw(st.sampled_from(["0-31", "32-63", "0-63"])) for _ in models]
-        case.facts[first] = _facts(first, models, minors, cores)
+        links = draw(_links(len(models)))
+        case.facts[first] = _facts(first, models, minors, cores, links)
     cards = _cards(draw, entry, models, minors, cores)
     mine = list(range(len(models)))
     if split:
@@ -106,6 +108,8 @@ def _add(draw: st.DrawFn, case: Case, number: int, *, splits: bool, nics: bool) 
         mine = mine[:border]
         entry["owner"] = {"slurm": _indices(0, border), "kubernetes": _indices(border, len(models))}
     node = Node(first, ordered([cards[index] for index in mine]), nics=2 if nics else 0)
+    if links:
+        node.gpus = _linked(node.gpus, minors, links)
     node.kubernetes_cards = len(models) - len(mine)
     if mode == "time-slicing":
         node.shared, node.shares = "shard", draw(st.integers(2, 12))
@@ -161,11 +165,30 @@ def _cards(
     return cards
 
 
+@st.composite
+def _links(draw: st.DrawFn, gpus: int) -> list[list[int]] | None:
+    """Per GPU the links to each GPU by index, no two alike and -1 at itself; or none that the driver told of."""
+    if draw(st.booleans()):
+        return None
+    return [[-1 if to == index else 10 * index + to for to in range(gpus)] for index in range(gpus)]
+
+
+def _linked(rows: list[Row], minors: list[int], links: list[list[int]]) -> list[Row]:
+    """The rows with their links among themselves, each list in the order of the rows."""
+    order = [minors.index(int(row.files[0].removeprefix("/dev/nvidia"))) for row in rows]
+    return [
+        replace(row, links=",".join(str(links[index][to]) for to in order))
+        for row, index in zip(rows, order, strict=True)
+    ]
+
+
 def _indices(first: int, end: int) -> str:
     return str(first) if end - first == 1 else f"{first}-{end - 1}"
 
 
-def _facts(node: str, models: list[str], minors: list[int], cores: list[str | None]) -> dict[str, Any]:
+def _facts(
+    node: str, models: list[str], minors: list[int], cores: list[str | None], links: list[list[int]] | None
+) -> dict[str, Any]:
     gpus: list[dict[str, Any]] = [
         {
             "index": index,
@@ -177,7 +200,7 @@ def _facts(node: str, models: list[str], minors: list[int], cores: list[str | No
             "mig_enabled": False,
             "compute_mode": "default",
             "cores": cores[index],
-            "links": None,
+            "links": links[index] if links else None,
             "instances": [],
         }
         for index, model in enumerate(models)

@@ -79,7 +79,8 @@ def agree(report: SlurmdReport, node: Node, files: dict[str, str]) -> None:
     assert not report.died, shown
     assert report.messages == (), shown
     gpus = [d for d in report.devices if d.name == "gpu"]
-    assert [(d.type, d.files, d.cores) for d in gpus] == [(r.type, r.files, r.cores) for r in node.gpus], shown
+    seen = [(d.type, d.files, d.cores, d.links) for d in gpus]
+    assert seen == [(r.type, r.files, r.cores, r.links) for r in node.gpus], shown
     shared = {(d.name, d.files, d.count) for d in report.devices if d.name in ("mps", "shard") and d.count}
     assert shared == {(node.shared, row.files, node.shares) for row in node.gpus if node.shared}, shown
     assert sum(r.count for r in report.records if r.name == "hybridgpu_k8s") == node.kubernetes_cards, shown
