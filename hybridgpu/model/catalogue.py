@@ -21,20 +21,27 @@ _DATA = Path(__file__).with_name("catalogue.toml")
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce"})
 _PCI_ID = re.compile(r"(?:0x)?(?P<first>[0-9a-f]{4})(?::?10de)?|(?:0x)?10de:(?:0x)?(?P<second>[0-9a-f]{4})", re.I)
 
+_MOST_PARTS = 12
+"""More models than this are no answer to what a word may mean."""
+
 _Index = dict[str, tuple[GpuModel, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """Why a word is no model: it is ambiguous between `candidates`, or unknown, and they are the nearest names."""
+    """Why a word is no model: it is ambiguous between `candidates`, or unknown, and they are the nearest names.
+
+    `partial`: it is unknown, and a part of the name of each candidate.
+    """
 
     word: str
     candidates: tuple[str, ...]
     ambiguous: bool = False
+    partial: bool = False
 
     def __str__(self) -> str:
         """One sentence that can be shown to the user as it is."""
-        if self.ambiguous:
+        if self.ambiguous or self.partial:
             return f"GPU model {self.word!r} may mean any of {', '.join(self.candidates)}"
         return f"unknown GPU model {self.word!r}"
 
@@ -42,7 +49,7 @@ class NotFound:
     def hint(self) -> str:
         """What to write instead, and where to look."""
         every = "`hybridgpu mig profiles --all` lists every model"
-        if self.ambiguous:
+        if self.ambiguous or self.partial:
             return f"say which one; {every}"
         return f"the nearest: {', '.join(self.candidates)}; {every}" if self.candidates else every
 
@@ -66,7 +73,10 @@ def find(name: str) -> GpuModel | NotFound:
     for found in (names.get(key), others.get(key), pci_ids.get(_pci_id(name))):
         if found:
             return found[0] if len(found) == 1 else NotFound(name, tuple(m.name for m in found), ambiguous=True)
-    return NotFound(name, nearest_words(name, (model.name for model in models()), 3))
+    parts = tuple(model.name for model in models() if _is_part(_key(name), _words(model.driver_name)))
+    if 1 < len(parts) <= _MOST_PARTS and any(character.isdigit() for character in name):
+        return NotFound(name, parts, partial=True)
+    return NotFound(name, parts if len(parts) == 1 else nearest_words(name, (model.name for model in models()), 3))
 
 
 def identify(driver_name: str, memory_bytes: int) -> GpuModel | NotFound:
@@ -155,10 +165,23 @@ def _profile(row: Mapping[str, Any], slices: int, entry: Mapping[str, Any]) -> P
 
 
 def _key(name: str) -> str:
+    return "".join(_words(name))
+
+
+def _words(name: str) -> list[str]:
     words = re.split(r"[\s_-]+", name.strip().lower())
     while len(words) > 1 and words[0] in _VENDOR_WORDS:
         words = words[1:]
-    return "".join(words)
+    return words
+
+
+def _is_part(key: str, words: list[str]) -> bool:
+    """Whether the key is some of the words, in their order: `rtx6000` of RTX PRO 6000 Blackwell."""
+    if not key:
+        return True
+    return any(
+        key.startswith(word) and _is_part(key[len(word) :], words[at + 1 :]) for at, word in enumerate(words) if word
+    )
 
 
 def _pci_id(name: str) -> str:

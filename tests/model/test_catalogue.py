@@ -265,3 +265,34 @@ def test_importing_the_catalogue_reads_nothing() -> None:
         "assert c.models.cache_info().currsize == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+RTX_6000 = {"Quadro-RTX-6000", "RTX-6000-Ada-Generation", "RTX-PRO-6000-Blackwell-Server-Edition"}
+
+
+@pytest.mark.parametrize("word", ["RTX 6000", "RTX6000", "nvidia rtx-6000"])
+def test_a_part_of_several_names_may_mean_any_of_them(word: str) -> None:
+    found = find(word)
+    assert isinstance(found, NotFound) and not found.ambiguous
+    assert set(found.candidates) > RTX_6000 and "RTX-A6000" not in found.candidates
+    assert "may mean any of" in str(found) and "Quadro-RTX-6000" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("HGX B200", "B200"), ("NVIDIA DGX H100", "H100-80GB-HBM3"), ("DGX-H200", "H200"), ("hgx_b300", "B300-SXM6-AC")],
+)
+def test_a_system_of_nvidia_is_known_by_its_cards(word: str, name: str) -> None:
+    found = find(word)
+    assert not isinstance(found, NotFound) and found.name == name
+
+
+def test_a_system_of_two_kinds_of_card_is_ambiguous() -> None:
+    found = find("DGX A100")
+    assert isinstance(found, NotFound) and found.candidates == ("A100-SXM4-40GB", "A100-SXM4-80GB")
+
+
+@pytest.mark.parametrize("word", ["RTX", "GeForce", "", "NVIDIA"])
+def test_a_part_of_too_many_names_is_unknown(word: str) -> None:
+    found = find(word)
+    assert isinstance(found, NotFound) and not found.partial and len(found.candidates) <= 3
