@@ -20,7 +20,7 @@ def at_origin(findings: Iterable[Finding], inventory: Inventory, files: Mapping[
     texts: dict[str, list[str]] = {}
     entries: dict[str, Place] = {}
     for finding in findings:
-        if finding.place is None or not finding.place.file.startswith("slurm/"):
+        if finding.place is None or not finding.place.file.startswith(("slurm/", "kubernetes/")):
             yield finding
             continue
         if not entries:

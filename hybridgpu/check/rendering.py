@@ -15,9 +15,11 @@ from hybridgpu.files.tree import Content, TreePlan, compare, read_file
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.site import Retained, Site
+from hybridgpu.render.kubernetes.proof import prove_kubernetes
 from hybridgpu.render.proof import prove
+from hybridgpu.render.retained import retained_from
 from hybridgpu.render.slurm import gres_types
-from hybridgpu.render.tree import FOLDERS, render_tree, retained_from
+from hybridgpu.render.tree import FOLDERS, render_tree
 
 GRES_TYPES_KEPT = Rule(
     "render-gres-types-kept",
@@ -47,7 +49,7 @@ def rendered(loaded: Loaded, root: Path, *, only: str | None, forget: bool) -> R
     assert site is not None  # noqa: S101 - the caller refuses an inventory with errors
     findings = list(loaded.findings)
     if not forget:
-        retained = retained_from(read_file(root, "slurm/gpu.conf"))
+        retained = retained_from(_there(root))
         kept = [name for name in retained.gres_types if name not in gres_types(site)]
         site = replace(site, retained=retained)
         if kept and site.slurm:
@@ -63,10 +65,20 @@ def rendered(loaded: Loaded, root: Path, *, only: str | None, forget: bool) -> R
     return Rendering(wanted, compare(root, wanted, folders), tuple(findings))
 
 
+def _there(root: Path) -> dict[str, bytes]:
+    """What of the tree at `root` is asked what must be kept: gpu.conf, and everything of Kubernetes' half."""
+    paths = ["slurm/gpu.conf"]
+    for folder, names in FOLDERS.items():
+        if folder.startswith("kubernetes/") and (root / folder).is_dir():
+            paths += [f"{folder}/{path.name}" for path in (root / folder).iterdir() if names.fullmatch(path.name)]
+    found = ((path, read_file(root, path)) for path in paths)
+    return {path: content for path, content in found if content is not None}
+
+
 def proven(loaded: Loaded, site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
     """What is found in the rendered files, told at the places of the inventory."""
     assert loaded.inventory is not None  # noqa: S101 - there is a Site, so there is an Inventory
-    yield from at_origin(prove(site, files), loaded.inventory, files)
+    yield from at_origin([*prove(site, files), *prove_kubernetes(site)], loaded.inventory, files)
 
 
 def unrendered(loaded: Loaded) -> Iterator[Finding]:

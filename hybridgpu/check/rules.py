@@ -33,6 +33,7 @@ from hybridgpu.inventory import (
 )
 from hybridgpu.model.finding import Rule
 from hybridgpu.render import obstacles, proof
+from hybridgpu.render.kubernetes import proof as kubernetes_proof
 
 
 def _rules(*modules: ModuleType) -> tuple[Rule, ...]:
@@ -49,7 +50,7 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(facts, factsfields, factsconsistent, shelf, compile, load),
             *slurm.RULES,
             *kubernetes.RULES,
-            *_rules(obstacles, proof, rendering, site, migmodel),
+            *_rules(obstacles, proof, kubernetes_proof, rendering, site, migmodel),
         )
     )
 )

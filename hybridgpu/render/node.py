@@ -11,6 +11,7 @@ from typing import Any
 
 from hybridgpu.model.site import Device, NodeBody, NodeConfig, Site, SlurmSite
 from hybridgpu.render.gres import gres_value, shares_per_gpu
+from hybridgpu.render.kubernetes.node import node_side
 
 
 def node_file(config: NodeConfig, body: str) -> bytes:
@@ -42,6 +43,7 @@ def node_body(site: Site, body: NodeBody) -> str:
             "compute_mode": sharing.compute_mode,
         },
         "slurm": _slurm(site, body),
+        "kubernetes": node_side(body, site.kubernetes),
     }
     gpus = ",\n".join(f"  {json.dumps(gpu)}" for gpu in _gpus(body))
     devices = ",\n".join(f"  {json.dumps(_device(device))}" for device in body.devices)

@@ -8,12 +8,15 @@ from functools import partial
 
 from hybridgpu.files.stamp import group_id, stamp
 from hybridgpu.files.tree import Content
-from hybridgpu.model.site import NodeConfig, Retained, Site
+from hybridgpu.model.site import NodeConfig, Site
+from hybridgpu.render.kubernetes.files import kubernetes_files
 from hybridgpu.render.node import node_body, node_file
 from hybridgpu.render.text import slurm_files
 
 FOLDERS = {
     "slurm": re.compile(r"(gres|nodes|gpu|cgroup)\.conf"),
+    "kubernetes/chart": re.compile(r"nfd\.yaml|(values|daemonset)-[0-9a-f]{10}\.yaml"),
+    "kubernetes/operator": re.compile(r"(configmap-(device-plugin|mig-parted)|clusterpolicy-patch|helm-values)\.yaml"),
     "nodes": re.compile(r"[^/]+\.json"),
 }
 """The folders we write to, and which names in them could be ours."""
@@ -21,20 +24,17 @@ FOLDERS = {
 PARTS = ("slurm", "kubernetes", "nodes")
 """What --only names."""
 
-SYNCED = ("slurm",)
+SYNCED = ("slurm", "kubernetes/chart", "kubernetes/operator")
 """Folders whose files are on disk before the command ends: a scheduler may load them right after."""
-
-_GRES_TYPES = re.compile(r"^GresTypes=(.*)$", re.MULTILINE)
-_GRES_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def render_tree(site: Site) -> dict[str, Content]:
     """Relative path -> content, stamped. Node files are made when asked for: ten thousand are not held at once."""
     files: dict[str, Content] = {}
-    texts = dict(slurm_files(site))
-    group = group_id(texts)
-    for name, text in texts.items():
-        files[f"slurm/{name}"] = partial(stamp, name, text, group)
+    for part, texts in (("slurm", dict(slurm_files(site))), ("kubernetes", dict(kubernetes_files(site)))):
+        group = group_id(texts)
+        for name, text in texts.items():
+            files[f"{part}/{name}"] = partial(stamp, name, text, group)
     bodies: dict[int, str] = {}
     for config in site.nodes.values():
         body = bodies.get(id(config.body))
@@ -47,13 +47,6 @@ def render_tree(site: Site) -> dict[str, Content]:
 def slurm_texts(files: Mapping[str, Content]) -> dict[str, str]:
     """The Slurm files of a rendered tree as slurmd will read them: name -> text."""
     return {path.split("/", 1)[1]: files[path]().decode() for path in files if path.startswith("slurm/")}
-
-
-def retained_from(gpu_conf: bytes | None) -> Retained:
-    """What a tree that is already there obliges us to keep: its GresTypes. None: there is no such tree."""
-    found = _GRES_TYPES.search((gpu_conf or b"").decode("utf-8", "replace"))
-    names = found[1].split(",") if found else ()
-    return Retained(gres_types=tuple(dict.fromkeys(name for name in names if _GRES_NAME.fullmatch(name))))
 
 
 def _node_content(config: NodeConfig, body: str) -> bytes:

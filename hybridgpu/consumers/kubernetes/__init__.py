@@ -5,7 +5,7 @@ from hybridgpu.consumers.kubernetes.configrules import judge_choice, judge_defau
 from hybridgpu.consumers.kubernetes.consume import PluginConsumption, consume
 from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
 from hybridgpu.consumers.kubernetes.migspec import read_mig, valid_config
-from hybridgpu.consumers.kubernetes.node import Card, Instance, Node, node_of, node_of_facts
+from hybridgpu.consumers.kubernetes.node import Card, Instance, Node, card_of, node_of, node_of_facts
 from hybridgpu.consumers.kubernetes.outcome import Labelled, MpsRuns, PluginRuns, Refused, Waits
 from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
 from hybridgpu.consumers.kubernetes.where import Where, in_block, in_file
@@ -25,6 +25,7 @@ __all__ = [
     "Refused",
     "Waits",
     "Where",
+    "card_of",
     "consume",
     "in_block",
     "in_file",

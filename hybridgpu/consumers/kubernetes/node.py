@@ -66,7 +66,7 @@ class Node:
 def node_of(model: GpuModel, count: int, layouts: Mapping[int, Sequence[str]] | None = None) -> Node:
     """A node of equal cards out of the catalogue; `layouts` has the profiles of the cards that are in MIG mode."""
     cut = layouts or {}
-    return Node(tuple(_card(model, index, cut.get(index)) for index in range(count)))
+    return Node(tuple(card_of(model, index, cut.get(index)) for index in range(count)))
 
 
 def node_of_facts(facts: Facts) -> Node:
@@ -74,7 +74,8 @@ def node_of_facts(facts: Facts) -> Node:
     return Node(tuple(_seen(gpu) for gpu in facts.gpus))
 
 
-def _card(model: GpuModel, index: int, layout: Sequence[str] | None) -> Card:
+def card_of(model: GpuModel, index: int, layout: Sequence[str] | None) -> Card:
+    """A card out of the catalogue; `layout` has the profiles of its instances, None where MIG is off."""
     return Card(
         index=index,
         name=model.driver_name,

@@ -1,0 +1,1 @@
+"""Site to what Kubernetes takes: device plugin configs, Helm values, the operator's ConfigMaps. Data, then text."""

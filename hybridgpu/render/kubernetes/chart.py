@@ -1,0 +1,104 @@
+"""Delivery by the device plugin's Helm chart: a release per distinct config, node-feature-discovery once beside them.
+
+One config a release, chosen by nodeSelector, has no race: config-manager starts with the only key there is, and a
+closed node simply matches no release (measured on v0.20.0: with several keys it applies the default first).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridgpu.model.site import KubernetesCluster
+from hybridgpu.render.kubernetes import tolerations
+from hybridgpu.render.kubernetes.config import CONFIG_LABEL, PluginConfig
+from hybridgpu.render.kubernetes.yamltext import Literal, dump
+
+PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+"""What the DaemonSet of a split node runs: the chart's own image (values.yaml of 0.20.0)."""
+
+
+def values(config: PluginConfig, cluster: KubernetesCluster) -> dict[str, Any]:
+    """The Helm values of the release that runs this config. On a split node it brings feature discovery alone."""
+    given: dict[str, Any] = {
+        "config": {"map": {config.hash: Literal(dump(config.data))}, "fallbackStrategies": ["named", "single"]},
+        "nodeSelector": {CONFIG_LABEL: config.hash},
+        "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
+        "devicePlugin": {"enabled": config.visible is None},
+        "gfd": {"enabled": True},
+        "nfd": {"enabled": False},
+        "mps": {"root": cluster.mps_root},
+    }
+    if cluster.driver_root != "/":
+        given["nvidiaDriverRoot"] = cluster.driver_root
+    return given
+
+
+def nfd_values(cluster: KubernetesCluster) -> dict[str, Any]:
+    """The Helm values of the one base release: node-feature-discovery and nothing else."""
+    return {
+        "devicePlugin": {"enabled": False},
+        "gfd": {"enabled": False},
+        "nfd": {
+            "enabled": True,
+            "worker": {"tolerations": tolerations.merged(tolerations.NFD_WORKER, cluster.tolerations)},
+        },
+    }
+
+
+def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict[str, Any]]:
+    """ConfigMap and DaemonSet of a split node's plugin: the chart has no way to say which cards it may see.
+
+    NVIDIA_VISIBLE_DEVICES carries PCI indices; not privileged, or the container would see every card (facts: read from
+    the chart's templates; unconfirmed on hardware).
+    """
+    assert config.visible is not None  # noqa: S101 - asked for split nodes only
+    name = f"hybridgpu-device-plugin-{config.hash}"
+    meta = {"name": name, "namespace": cluster.namespace, "labels": {"app.kubernetes.io/managed-by": "hybridgpu"}}
+    labels = {"app.kubernetes.io/name": "hybridgpu-device-plugin", CONFIG_LABEL: config.hash}
+    pod = {
+        "priorityClassName": "system-node-critical",
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {CONFIG_LABEL: config.hash},
+        "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
+        "containers": [_plugin(config)],
+        "volumes": [
+            {"name": "kubelet-device-plugins-dir", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}},
+            {"name": "config", "configMap": {"name": name}},
+        ],
+    }
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": meta,
+            "data": {"config.yaml": Literal(dump(config.data))},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": meta,
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod},
+            },
+        },
+    ]
+
+
+def _plugin(config: PluginConfig) -> dict[str, Any]:
+    visible = ",".join(map(str, config.visible or ()))
+    return {
+        "name": "nvidia-device-plugin-ctr",
+        "image": PLUGIN_IMAGE,
+        "command": ["nvidia-device-plugin"],
+        "env": [
+            {"name": "CONFIG_FILE", "value": "/config/config.yaml"},
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": visible},
+            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
+        ],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [
+            {"name": "kubelet-device-plugins-dir", "mountPath": "/var/lib/kubelet/device-plugins"},
+            {"name": "config", "mountPath": "/config"},
+        ],
+    }

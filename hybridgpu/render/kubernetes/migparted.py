@@ -1,0 +1,92 @@
+"""mig-parted configs for the operator's mig-manager: one entry a layout, complete, so that it can ever be asserted.
+
+Every GPU of a node is covered: mig-parted asserts only where each is matched, else mig-manager cuts again at every
+start (NVIDIA/mig-parted assert/config.go). Names are content hashes, so a changed layout is a changed label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hybridgpu.model.catalogue import find
+from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.sharing import Mode
+from hybridgpu.model.site import NodeBody
+from hybridgpu.render.kubernetes.config import short_hash
+
+DISABLED = "all-disabled"
+
+Entry = list[dict[str, Any]]
+
+
+def layout_name(body: NodeBody) -> str:
+    """The mig.config that cuts this node as it is wanted."""
+    return f"hybridgpu-{short_hash(layout_entry(body))}" if body.sharing.mode is Mode.MIG else DISABLED
+
+
+def layout_entry(body: NodeBody) -> Entry:
+    """The config of one node: a block for each set of GPUs that are cut alike, every GPU in one of them."""
+    cuts: dict[int, dict[str, int]] = {index: {} for index in range(len(body.models))}
+    for device in body.devices:
+        if device.profile:
+            cuts[device.index][device.profile] = cuts[device.index].get(device.profile, 0) + 1
+    blocks: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for index, cut in sorted(cuts.items()):
+        blocks.setdefault(tuple(sorted(cut.items())), []).append(index)
+    if len(blocks) == 1:
+        return [_block("all", dict(next(iter(blocks))))]
+    return [_block(indices, dict(cut)) for cut, indices in blocks.items()]
+
+
+def disabled_entry() -> Entry:
+    """What mig-manager applies by default: MIG off on every card."""
+    return [_block("all", {})]
+
+
+def configs(bodies: Iterable[NodeBody]) -> dict[str, Entry]:
+    """Every config of the ConfigMap: those that NVIDIA generates for the models of the site, and the layouts.
+
+    A ConfigMap of one's own takes the generated names away, which nodes of others may use (gpu-operator v26.3).
+    """
+    wanted = list(bodies)
+    names = sorted({name for body in wanted for name in body.models})
+    found = _generated([model for model in map(find, names) if isinstance(model, GpuModel)])
+    found.update({layout_name(body): layout_entry(body) for body in wanted if body.sharing.mode is Mode.MIG})
+    return found
+
+
+def _generated(models: list[GpuModel]) -> dict[str, Entry]:
+    """The names and contents that mig-manager generates by itself where it is left to (mig-parted pkg/mig/builder).
+
+    Where there are several models a block says by PCI id which cards it is for.
+    """
+    found: dict[str, Entry] = {DISABLED: disabled_entry(), "all-enabled": [_block("all", {}, enabled=True)]}
+    blocks: dict[str, dict[tuple[tuple[str, int], ...], set[str]]] = {}
+    for model in models:
+        for name, cut in _cuts(model):
+            cards = blocks.setdefault(name, {}).setdefault(tuple(cut.items()), set())
+            cards.update(f"0x{pci.upper()}10DE" for pci in model.pci_ids)
+    several = len(models) > 1
+    for name, cuts in sorted(blocks.items()):
+        filtered = [({"device-filter": sorted(cards)} if several else {}, dict(cut)) for cut, cards in cuts.items()]
+        found[name] = [{**only, **_block("all", cut)} for only, cut in filtered]
+    return found
+
+
+def _cuts(model: GpuModel) -> Iterator[tuple[str, dict[str, int]]]:
+    """`all-PROFILE`, as many as a card holds, and `all-balanced`: two 1g, a 2g, and a 3g where there are 7 slices."""
+    for profile in model.profiles:
+        yield f"all-{profile.name.replace('+', '.')}", {profile.name: profile.max_count}
+    balanced = {1: 2, 2: 1, 3: 1} if model.compute_slices == 7 else {1: 2, 2: 1}
+    plain = [profile for profile in model.profiles if not profile.attribute]
+    chosen = {
+        slices: max((p for p in plain if p.compute == slices), key=lambda p: p.max_count, default=None)
+        for slices in balanced
+    }
+    if all(chosen.values()):
+        yield "all-balanced", {profile.name: balanced[slices] for slices, profile in chosen.items() if profile}
+
+
+def _block(devices: str | list[int], cut: dict[str, int], *, enabled: bool = False) -> dict[str, Any]:
+    return {"devices": devices, "mig-enabled": enabled or bool(cut), "mig-devices": cut}

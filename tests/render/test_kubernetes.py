@@ -1,0 +1,257 @@
+"""Kubernetes' half: each config is taken in full by NVIDIA's programs, and says the same as Slurm's half of a node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from hybridgpu.check.rendering import rendered
+from hybridgpu.consumers import kubernetes, slurm
+from hybridgpu.consumers.kubernetes import PluginRuns
+from hybridgpu.files.stamp import without_stamp
+from hybridgpu.files.tree import write
+from hybridgpu.inventory.load import load_site
+from hybridgpu.model.offer import SlurmOffer
+from hybridgpu.model.site import NodeBody, Site
+from hybridgpu.render.kubernetes.proof import node_seen, prove_kubernetes
+from hybridgpu.render.tree import SYNCED, render_tree, slurm_texts
+from tests.conftest import soak
+from tests.sites import inventory, site
+from tests.slurm.inventories import Case, cases
+
+CONF = "ClusterName=t\nSlurmctldHost=c\nSelectType=select/cons_tres\nInclude nodes.conf\nInclude gpu.conf\n"
+OPERATOR = "delivery: gpu-operator, namespace: gpu-operator"
+CHART = "delivery: device-plugin, namespace: gpu"
+
+
+def text(*entries: str, delivery: str = CHART) -> str:
+    return inventory(*entries).replace(CHART, delivery)
+
+
+def documents(files: dict[str, Any], path: str) -> list[Any]:
+    return list(yaml.safe_load_all(files[path]()))
+
+
+def configs(rendered_site: Site) -> dict[str, Any]:
+    """The plugin configs of the chart's values by hash."""
+    files = render_tree(rendered_site)
+    found = {}
+    for path in files:
+        if path.startswith("kubernetes/chart/values-"):
+            found.update(documents(files, path)[0]["config"]["map"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("entry", "config"),
+    [
+        ("exclusive", {"version": "v1", "flags": {"migStrategy": "none"}}),
+        (
+            "time-slicing, replicas: 10",
+            {
+                "version": "v1",
+                "flags": {"migStrategy": "none"},
+                "sharing": {
+                    "timeSlicing": {
+                        "renameByDefault": False,
+                        "failRequestsGreaterThanOne": True,
+                        "resources": [{"name": "nvidia.com/gpu", "replicas": 10}],
+                    }
+                },
+            },
+        ),
+        (
+            "mps, replicas: 4",
+            {
+                "version": "v1",
+                "flags": {"migStrategy": "none", "mpsRoot": "/run/nvidia/mps"},
+                "sharing": {
+                    "mps": {
+                        "renameByDefault": False,
+                        "failRequestsGreaterThanOne": True,
+                        "resources": [{"name": "nvidia.com/gpu", "replicas": 4}],
+                    }
+                },
+            },
+        ),
+        ("mig, layout: {all: {1g.10gb: 7}}", {"version": "v1", "flags": {"migStrategy": "mixed"}}),
+        (
+            "mig, migStrategy: single, layout: {all: {1g.10gb: 7}}",
+            {"version": "v1", "flags": {"migStrategy": "single"}},
+        ),
+    ],
+)
+def test_each_mode_has_its_config(tmp_path: Path, entry: str, config: dict[str, Any]) -> None:
+    ((name, written),) = configs(site(tmp_path, text(f"gpu[1-2] dgx {entry}"))).items()
+    assert yaml.safe_load(written) == config
+    assert len(name) == 10
+
+
+def test_equal_nodes_share_a_config_whoever_owns_them(tmp_path: Path) -> None:
+    other = "{hosts: k1, class: dgx, owner: kubernetes, sharing: {mode: exclusive}}"
+    assert len(configs(site(tmp_path, text("gpu1 dgx exclusive", other)))) == 1
+
+
+def test_a_split_node_sees_its_own_cards_alone(tmp_path: Path) -> None:
+    entry = "{hosts: n1, class: dgx, owner: {slurm: 0-3, kubernetes: 4-7}, sharing: {mode: exclusive}}"
+    files = render_tree(site(tmp_path, text(entry)))
+    (path,) = (path for path in files if "daemonset-" in path)
+    config, daemons = documents(files, path)
+    (container,) = daemons["spec"]["template"]["spec"]["containers"]
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "4,5,6,7"} in container["env"]
+    assert "privileged" not in container["securityContext"]
+    values = documents(files, path.replace("daemonset", "values"))[0]
+    assert values["devicePlugin"]["enabled"] is False
+    assert config["data"]["config.yaml"] in values["config"]["map"].values()
+    node = json.loads(files["nodes/n1.json"]())
+    assert node["kubernetes"]["allocatable"] == {"nvidia.com/gpu": 4}
+    assert node["kubernetes"]["visible_devices"] == [4, 5, 6, 7]
+
+
+def test_a_node_says_what_opens_and_closes_it(tmp_path: Path) -> None:
+    mine = "{hosts: k1, class: dgx, owner: kubernetes, sharing: {mode: exclusive}}"
+    files = render_tree(site(tmp_path, text("s1 dgx exclusive", mine)))
+    closed, opened = (json.loads(files[f"nodes/{name}.json"]())["kubernetes"] for name in ("s1", "k1"))
+    assert closed["config"] == opened["config"]
+    assert closed["taints"] == [{"key": "hybridgpu.io/closed", "value": "owner", "effect": "NoSchedule"}]
+    assert (closed["labels"], closed["allocatable"]) == ({"hybridgpu.io/config": None}, {})
+    assert opened["labels"] == {"hybridgpu.io/config": opened["config"]}
+    assert (opened["taints"], opened["allocatable"]) == ([], {"nvidia.com/gpu": 8})
+
+
+def test_the_operators_files(tmp_path: Path) -> None:
+    entries = (
+        "a1 dgx time-slicing, replicas: 4",
+        "a2 dgx mig, layout: {0-6: {1g.10gb: 7}, 7: off}",
+        "b1 b200 exclusive",
+    )
+    files = render_tree(site(tmp_path, text(*entries, delivery=OPERATOR)))
+    (plugin,) = documents(files, "kubernetes/operator/configmap-device-plugin.yaml")
+    assert yaml.safe_load(plugin["data"]["default"]) == {"version": "v1", "flags": {"migStrategy": "mixed"}}
+    assert len(plugin["data"]) == 4
+    (mig,) = documents(files, "kubernetes/operator/configmap-mig-parted.yaml")
+    file = yaml.safe_load(mig["data"]["config.yaml"])["mig-configs"]
+    node = json.loads(files["nodes/a2.json"]())["kubernetes"]
+    assert node["labels"]["nvidia.com/device-plugin.config"] in plugin["data"]
+    assert file[node["labels"]["nvidia.com/mig.config"]] == [
+        {"devices": [0, 1, 2, 3, 4, 5, 6], "mig-enabled": True, "mig-devices": {"1g.10gb": 7}},
+        {"devices": [7], "mig-enabled": False, "mig-devices": {}},
+    ]
+    assert file["all-disabled"] == [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
+    assert {frozenset(block["mig-devices"].items()) for block in file["all-balanced"]} == {
+        frozenset({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}.items()),
+        frozenset({"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}.items()),
+    }
+    assert json.loads(files["nodes/a1.json"]())["kubernetes"]["labels"]["nvidia.com/mig.config"] == "all-disabled"
+    (patch,) = documents(files, "kubernetes/operator/clusterpolicy-patch.yaml")
+    assert patch["spec"]["mig"] == {"strategy": None}
+    assert patch["spec"]["devicePlugin"]["config"] == {"name": plugin["metadata"]["name"], "default": "default"}
+    assert plugin["metadata"]["namespace"] == "gpu-operator"
+
+
+def test_tolerations_are_merged_into_what_is_there(tmp_path: Path) -> None:
+    delivery = f"{OPERATOR}, tolerations: [{{key: site/gpu, operator: Exists}}]"
+    files = render_tree(site(tmp_path, text("a1 dgx exclusive", delivery=delivery)))
+    for name in ("clusterpolicy-patch", "helm-values"):
+        (file,) = documents(files, f"kubernetes/operator/{name}.yaml")
+        keys = [t["key"] for t in file.get("spec", file)["daemonsets"]["tolerations"]]
+        assert keys == ["nvidia.com/gpu", "site/gpu", "hybridgpu.io/closed"]
+
+
+@pytest.mark.parametrize("delivery", [CHART, OPERATOR])
+def test_what_a_node_may_still_run_is_kept_until_forgotten(tmp_path: Path, delivery: str) -> None:
+    out, path = tmp_path / "out", tmp_path / "inventory.yaml"
+
+    def render(entry: str, *, forget: bool = False) -> dict[str, Any]:
+        path.write_text(text(entry, delivery=delivery))
+        result = rendered(load_site(str(path)), out, only=None, forget=forget)
+        write(out, result.plan, result.wanted, SYNCED)
+        return {str(p.relative_to(out)): without_stamp(p.read_bytes()) for p in out.rglob("*.yaml")}
+
+    def kept(before: dict[str, bytes], after: dict[str, bytes]) -> bool:
+        if delivery == CHART:
+            return set(before) <= set(after)
+        (old, new) = (
+            yaml.safe_load(t["kubernetes/operator/configmap-device-plugin.yaml"])["data"] for t in (before, after)
+        )
+        (cut, recut) = (
+            yaml.safe_load(yaml.safe_load(t["kubernetes/operator/configmap-mig-parted.yaml"])["data"]["config.yaml"])
+            for t in (before, after)
+        )
+        layouts = {n: e for n, e in cut["mig-configs"].items() if n.startswith("hybridgpu-")}
+        return bool(old.items() <= new.items() and layouts.items() <= recut["mig-configs"].items())
+
+    first = render("a1 dgx mig, layout: {all: {1g.10gb: 7}}")
+    second = render("a1 dgx time-slicing, replicas: 4")
+    third = render("a1 dgx time-slicing, replicas: 5")
+    assert kept(first, second)
+    assert kept(first, third)
+    assert kept(second, third)
+    assert render("a1 dgx time-slicing, replicas: 5") == third
+    assert not kept(second, render("a1 dgx time-slicing, replicas: 5", forget=True))
+
+
+def test_nothing_rendered_is_a_trigger(tmp_path: Path) -> None:
+    for delivery in (CHART, OPERATOR):
+        files = render_tree(site(tmp_path, text("a1 dgx mig, layout: {all: {1g.10gb: 7}}", delivery=delivery)))
+        for path in (path for path in files if path.startswith("kubernetes/")):
+            assert all(d.get("kind", "values") in ("values", "ConfigMap", "DaemonSet") for d in documents(files, path))
+
+
+def slurm_rows(body: NodeBody, offer: SlurmOffer) -> set[tuple[tuple[int, ...], str | None, int, int]]:
+    """Slurm's offer without its names: card indices, profile, count, replicas; a device is known by its first file."""
+    by_files = {device.files[-1]: device for device in body.devices}
+    groups: dict[tuple[str | None, int], list[int]] = {}
+    for gpu in offer.gpus:
+        device = by_files[gpu.files[-1]]
+        replicas = gpu.shares if offer.sharing == "shard" else 1
+        groups.setdefault((device.profile, replicas), []).append(device.index)
+    return {(tuple(sorted(set(i))), profile, len(i), replicas) for (profile, replicas), i in groups.items()}
+
+
+@pytest.mark.parametrize("delivery", ["device-plugin", "gpu-operator"])
+def test_generated_inventories_are_honoured_in_full_and_both_halves_agree(
+    tmp_path_factory: pytest.TempPathFactory, delivery: str
+) -> None:
+    @settings(max_examples=soak(30, 400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(cases("24.11", splits=delivery == "device-plugin"))
+    def judge(case: Case) -> None:
+        case.inventory["kubernetes"]["delivery"] = delivery
+        path = tmp_path_factory.mktemp("case") / "inventory.yaml"
+        path.write_text(yaml.safe_dump(case.inventory, sort_keys=False))
+        loaded = load_site(str(path))
+        assert loaded.site, [f.message for f in loaded.findings]
+        assert [f for f in prove_kubernetes(loaded.site) if f.severity != "info"] == []
+        files = {**slurm_texts(render_tree(loaded.site)), "slurm.conf": CONF}
+        consumed = slurm.consume(slurm.load(files), slurm.RELEASES["24.11"])
+        for node in case.nodes:
+            agree(loaded.site, node.name, consumed)
+
+    judge()
+
+
+def agree(whole: Site, name: str, consumed: slurm.Consumption) -> None:
+    body = whole.nodes[name].body
+    assert whole.kubernetes is not None
+    from hybridgpu.render.kubernetes.config import plugin_config
+    from hybridgpu.render.kubernetes.yamltext import dump
+
+    config = dump(plugin_config(body, whole.kubernetes).data)
+    plugin = kubernetes.consume(config, node_seen(body), {"MPS_ROOT": whole.kubernetes.mps_root}).plugin
+    assert isinstance(plugin, PluginRuns), plugin
+    assert plugin.warnings == ()
+    offer = consumed.offer_of(name)
+    assert offer is not None
+    if body.split:  # each scheduler has its own cards there
+        assert {i for row in plugin.offer.table() for i in row.indices}.isdisjoint(
+            {i for row in slurm_rows(body, offer) for i in row[0]}
+        )
+        return
+    mps = offer.sharing == "mps"  # Slurm counts percents there, not replicas
+    theirs = {(r.indices, r.profile, r.count, 1 if mps else r.replicas) for r in plugin.offer.table()}
+    assert theirs == slurm_rows(body, offer)
