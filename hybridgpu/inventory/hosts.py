@@ -21,7 +21,9 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?:/([1-9][0-9]{0,8}))?)?")
 
 _SHOWN = 5
 
-_Part = str | tuple[str, ...]
+_VERY_MANY = 10**12
+
+Part = str | tuple[str, ...]
 
 
 class HostlistError(ValueError):
@@ -35,11 +37,28 @@ def expand(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
     """
     if text.isalnum() and text.isascii():
         return (text,)
+    return tuple(chain.from_iterable(expand_term(term) for term in read_terms(text, most)))
+
+
+def read_terms(text: str, most: int = MOST_NODES) -> list[list[Part]]:
+    """The terms between commas, each as its parts: a string, or the spans of one pair of brackets.
+
+    Raises HostlistError, also where they name more than `most` hosts. Makes none of them.
+    """
     terms = list(_terms(text))
     total = sum(_count(term) for term in terms)
     if total > most:
-        raise HostlistError(f"it names {total} hosts, and at most {most} are possible")
-    return tuple(chain.from_iterable(_expanded(term) for term in terms))
+        number = total if total < _VERY_MANY else f"more than {_VERY_MANY}"
+        raise HostlistError(f"it names {number} hosts, and at most {most} are possible")
+    return terms
+
+
+def count(text: str) -> int:
+    """How many hosts a hostlist names, none where it cannot be read. Makes none of them."""
+    try:
+        return sum(_count(term) for term in _terms(text))
+    except HostlistError:
+        return 0
 
 
 def fold(hosts: Iterable[str]) -> str:
@@ -49,9 +68,9 @@ def fold(hosts: Iterable[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _terms(text: str) -> Iterator[list[_Part]]:
+def _terms(text: str) -> Iterator[list[Part]]:
     """The terms between commas, each as its parts: a string, or the ranges of one pair of brackets."""
-    term: list[_Part] = []
+    term: list[Part] = []
     position = 0
     while position < len(text):
         piece = _PIECE.match(text, position)
@@ -68,7 +87,7 @@ def _terms(text: str) -> Iterator[list[_Part]]:
     yield _complete(term)
 
 
-def _complete(term: list[_Part]) -> list[_Part]:
+def _complete(term: list[Part]) -> list[Part]:
     if not term:
         raise HostlistError("there is nothing before or after a comma")
     return term
@@ -83,25 +102,31 @@ def _complaint(text: str, position: int) -> str:
     return f"{character!r} at character {position + 1} cannot stand in a host name"
 
 
-def _count(term: list[_Part]) -> int:
+def _count(term: list[Part]) -> int:
     total = 1
     for part in term:
         if not isinstance(part, str):
-            total *= sum(_length(span) for span in part)
+            total = min(total * sum(_length(span) for span in part), _VERY_MANY)
     return total
 
 
 def _length(span: str) -> int:
+    return len(read_span(span)[0])
+
+
+def read_span(span: str) -> tuple[range, int]:
+    """The numbers of `001-009/2`, and how many digits they have at least. Raises HostlistError."""
     found = _RANGE.fullmatch(span)
     if not found:
         raise HostlistError(f"[{span[:40]}] is no number and no range of numbers")
     low, high, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
     if low > high:
         raise HostlistError(f"the range {span} runs backwards")
-    return (high - low) // step + 1
+    return range(low, high + 1, step), len(found[1])
 
 
-def _expanded(term: list[_Part]) -> Iterator[str]:
+def expand_term(term: list[Part]) -> Iterator[str]:
+    """The hosts of one term, in the order written. Raises HostlistError where the ends differ in their digits."""
     choices = [(part,) if isinstance(part, str) else tuple(chain.from_iterable(map(_numbers, part))) for part in term]
     return map("".join, product(*choices))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.hostlist import MAX_NAME, number_at_end_below
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Node, Scalar
@@ -32,8 +33,8 @@ HOST_NAME = Rule(
     "inventory-illegal-host-name",
     Severity.ERROR,
     "The name cannot be a node's.",
-    "Use letters, digits, '.', '_' and '-', a letter or digit first.",
-    "RFC 1123; S:src/common/read_config.c (DEFAULT)",
+    "Use letters, digits, '.', '_' and '-', a letter or digit first, and names as short as host names are.",
+    "RFC 1123; S:src/common/read_config.c (DEFAULT); S:src/common/hostlist.c hostlist_next, hostname_create",
 )
 KUBERNETES_NAME = Rule(
     "inventory-illegal-kubernetes-name",
@@ -57,7 +58,10 @@ NVIDIA_IN_MIG = Rule(
     "gres.conf(5)",
 )
 
-_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?")
+_HOST_LABEL = r"[A-Za-z0-9_-]{1,63}"
+_HOST = re.compile(rf"(?![._-])(?=.{{1,239}}$){_HOST_LABEL}(?:\.{_HOST_LABEL})*(?<!-)")
+"""Labels of 63 characters (RFC 1123), and as many in all as a file `.NAME.json.hybridgpu` may have."""
+
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
 
@@ -83,13 +87,13 @@ class ReadEntry:
     group: NodeGroup | None
 
 
-def read_entry(entry: Mapping, frame: Frame, report: Report) -> ReadEntry:
-    """A clean node entry; what is wrong in it is reported."""
+def read_entry(entry: Mapping, frame: Frame, report: Report, with_hosts: bool = True) -> ReadEntry:
+    """A clean node entry; what is wrong in it is reported. Its hosts are left alone where `with_hosts` is false."""
     where = entry.scalar("hosts")
-    hosts = _hosts(where, report) if where else ()
     of_class = _class(entry, frame, report)
     models = of_class.entry.gpus if of_class and of_class.complete else ()
     schedulers = read_schedulers(entry, frame.cluster, report)
+    hosts = _hosts(where, Scheduler.SLURM in schedulers, report) if where and with_hosts else ()
     owners = read_owners(entry, len(models), schedulers, frame.cluster, report)
     own_release = of_class.release if of_class else frame.release
     keys = read_keys(entry.mapping("slurm"), own_release, frame.gres_types, report)
@@ -125,7 +129,7 @@ def read_entry(entry: Mapping, frame: Frame, report: Report) -> ReadEntry:
     return ReadEntry(hosts, where, entry.scalar("kubernetesName"), group)
 
 
-def _hosts(where: Scalar, report: Report) -> tuple[str, ...]:
+def _hosts(where: Scalar, in_slurm: bool, report: Report) -> tuple[str, ...]:
     """The hosts that are legal names; the others are reported."""
     try:
         hosts = expand(where.text)
@@ -133,11 +137,25 @@ def _hosts(where: Scalar, report: Report) -> tuple[str, ...]:
         report.add(HOSTS, where, f"hosts {shown(where.text)}: {error}")
         return ()
     bad = [host for host in hosts if not _HOST.fullmatch(host) or host.upper() == "DEFAULT"]
+    refused = {host for host in hosts if not _slurm_reads(host)} if in_slurm and not bad else set(bad)
     if bad:
-        message = f"hosts {shown(where.text)}: {fold(bad)} cannot be a node's name"
+        message = f"hosts {shown(where.text)}: {_cut(bad)} cannot be a node's name"
         hint = "DEFAULT means all nodes in slurm.conf." if bad[0].upper() == "DEFAULT" else ""
         report.add(HOST_NAME, where, message, hint)
-    return tuple(host for host in hosts if host not in bad) if bad else hosts
+    elif refused:
+        names = _cut([host for host in hosts if host in refused])
+        message = f"hosts {shown(where.text)}: Slurm cannot tell {names} from another node"
+        hint = f"Slurm reads at most {MAX_NAME} characters, and a number at the end below {2**64 - 1}."
+        report.add(HOST_NAME, where, message, hint)
+    return tuple(host for host in hosts if host not in refused) if refused else hosts
+
+
+def _slurm_reads(host: str) -> bool:
+    return len(host) <= MAX_NAME and number_at_end_below(host)
+
+
+def _cut(names: list[str]) -> str:
+    return fold([name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}..." for name in names])
 
 
 def _class(entry: Mapping, frame: Frame, report: Report) -> ReadClass | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping as Table
 from dataclasses import dataclass
 
 from hybridgpu.consumers.slurm.release import RELEASES, Release
+from hybridgpu.consumers.slurm.values import multiplier
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Scalar
 from hybridgpu.inventory.clean import nearest_short
@@ -74,8 +75,11 @@ _NUMBERS = {
     "MemSpecLimit": 2**63,
     "RealMemory": 2**63,
 }
+_MOST_UNITS = 2**63 - 2
+"""What strtoll reads and no multiplication overflows; one more is refused (S:src/interfaces/gres.c _get_gres_cnt)."""
+
 _GRES = re.compile(
-    r"([A-Za-z]\w*)((?::(?!no_consume:)[A-Za-z0-9_.+-]+)?)(?::no_consume)?:[1-9][0-9]*[KMGTP]?", re.ASCII
+    r"([A-Za-z]\w*)((?::(?!no_consume:)[A-Za-z0-9_.+-]+)?)(?::no_consume)?:([1-9][0-9]*)([KMGTP]?)", re.ASCII
 )
 
 
@@ -178,6 +182,10 @@ def _gres_is_right(value: Scalar, gres_types: tuple[str, ...], report: Report) -
             )
             return False
         name = match[1]
+        if len(match[3]) > 19 or int(match[3]) * (multiplier(match[4]) or 1) > _MOST_UNITS:
+            message = f"Gres {shown(token)} is more than Slurm counts; allowed: at most {_MOST_UNITS}"
+            report.add(BAD_GRES, value, message)
+            return False
         if name.lower() in OUR_GRES:
             report.add(BAD_GRES, value, f"Gres {shown(token)}: hybridgpu writes {name} itself", "Leave it out.")
             return False

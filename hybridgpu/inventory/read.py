@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hybridgpu.consumers.slurm.release import NEWEST, Release
+from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.source import read_source
-from hybridgpu.files.yamltree import Mapping, Node, one_document, parse_yaml
+from hybridgpu.files.yamltree import Mapping, Node, Scalar, one_document, parse_yaml
 from hybridgpu.inventory.classes import ReadClass, read_class
 from hybridgpu.inventory.clean import clean, word, words
 from hybridgpu.inventory.entries import Inventory, KubernetesSettings
+from hybridgpu.inventory.hostindex import HostIndex
 from hybridgpu.inventory.kubernetesblock import read_kubernetes
 from hybridgpu.inventory.nodeentry import Frame, ReadEntry, read_entry
 from hybridgpu.inventory.owners import Cluster
@@ -20,7 +22,7 @@ from hybridgpu.inventory.report import Enough, Report, in_order
 from hybridgpu.inventory.schema import INVENTORY
 from hybridgpu.inventory.sitegres import judge_line
 from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, judge_hooks, read_slurm
-from hybridgpu.inventory.together import judge_catalogue, judge_names, judge_types
+from hybridgpu.inventory.together import entries_within_limit, judge_catalogue, judge_names, judge_types
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
 
@@ -37,6 +39,13 @@ NO_SCHEDULER = Rule(
     "Without a scheduler there is nothing to configure.",
     "Add a `slurm:` or a `kubernetes:` block.",
     "docs/inventory.md",
+)
+SLURMD_MAJOR = Rule(
+    "inventory-slurmd-of-another-time",
+    Severity.ERROR,
+    "slurmctld does not speak with these nodes' slurmd: it may be no newer, and only a few majors older.",
+    "Upgrade slurmctld first, then the nodes, before slurmctld is too far ahead.",
+    "S:src/common/slurm_protocol_common.h SLURM_MIN_PROTOCOL_VERSION; S:doc/html/upgrades.shtml",
 )
 
 
@@ -101,7 +110,9 @@ def _read(document: Node, report: Report, release: Release | None) -> Inventory 
     driver_root = word(devices, "driverRoot", "/")
     kubernetes = read_kubernetes(kubernetes_node, driver_root, report) if kubernetes_node else None
     frame = _frame(top, slurm, kubernetes, report)
-    entries = [read_entry(entry, frame, report) for entry in top.items("nodes") if isinstance(entry, Mapping)]
+    nodes = [entry for entry in top.items("nodes") if isinstance(entry, Mapping)]
+    within = entries_within_limit(nodes, report)
+    entries = [read_entry(entry, frame, report, at < within) for at, entry in enumerate(nodes)]
     groups = tuple(entry.group for entry in entries if entry.group)
     judge_names(entries, report)
     judge_types(groups, report)
@@ -134,6 +145,7 @@ def _frame(top: Mapping, slurm: ReadSlurm | None, kubernetes: KubernetesSettings
             version = node.scalar("slurmVersion")
             if version and slurm and (own := classes[name.text]) and own.release != release:
                 judge_autodetect(slurm.block, own.release, report, version)
+                _judge_major(slurm, own.release, version, report)
     return Frame(
         cluster=Cluster(
             present=tuple(s for s, present in blocks if present),
@@ -147,9 +159,18 @@ def _frame(top: Mapping, slurm: ReadSlurm | None, kubernetes: KubernetesSettings
     )
 
 
+def _judge_major(slurm: ReadSlurm, own: Release, version: Scalar, report: Report) -> None:
+    """Whether slurmctld takes the slurmd of a class, where the cluster's release is known."""
+    allowed = slurm.release.slurmds
+    if slurm.settings.version and own.major not in allowed:
+        message = f"slurmVersion {shown(version.text)} with Slurm {slurm.release}; allowed: {listed(allowed)}"
+        named = slurm.block.scalar("version") if slurm.block else None
+        report.add(SLURMD_MAJOR, version, message, related=((named, "slurm.version"),) if named else ())
+
+
 def _judge_raw_lines(slurm: ReadSlurm | None, entries: list[ReadEntry], frame: Frame, report: Report) -> None:
     site = slurm.block.mapping("site") if slurm and slurm.block else None
     lines = site.scalars("gres") if site else ()
-    hosts = frozenset(host for entry in entries for host in entry.hosts) if lines else frozenset()
+    hosts = HostIndex(host for entry in entries for host in entry.hosts) if lines else HostIndex(())
     for line in lines:
         judge_line(line, frame.gres_types, hosts, report)

@@ -9,7 +9,8 @@ from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.slurmlines import SlurmLine, read
 from hybridgpu.files.yamltree import Scalar
 from hybridgpu.inventory.clean import nearest_short
-from hybridgpu.inventory.hosts import HostlistError, expand, fold
+from hybridgpu.inventory.hostindex import HostIndex
+from hybridgpu.inventory.hosts import HostlistError
 from hybridgpu.inventory.nodekeys import OUR_GRES
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
@@ -22,8 +23,10 @@ RAW_LINE = Rule(
     "S:src/interfaces/gres.c _gres_options, _parse_gres_conf_locked",
 )
 
+_SHOWN = 5
 
-def judge_line(line: Scalar, gres_types: Collection[str], hosts: Collection[str], report: Report) -> None:
+
+def judge_line(line: Scalar, gres_types: Collection[str], hosts: HostIndex, report: Report) -> None:
     """Reports what is wrong with one raw line. `hosts` are the inventory's nodes in Slurm."""
     wrong = _wrong(line.text, tuple(gres_types), hosts)
     if wrong:
@@ -31,7 +34,7 @@ def judge_line(line: Scalar, gres_types: Collection[str], hosts: Collection[str]
         report.add(RAW_LINE, line, f"site.gres {shown(line.text)}: {message}", hint)
 
 
-def _wrong(text: str, gres_types: tuple[str, ...], hosts: Collection[str]) -> tuple[str, str] | None:
+def _wrong(text: str, gres_types: tuple[str, ...], hosts: HostIndex) -> tuple[str, str] | None:
     parsed = read("", {"": text}.__getitem__)
     if parsed.problems:
         return "an Include brings lines that cannot be judged here", "Write the lines themselves."
@@ -50,7 +53,7 @@ def _wrong(text: str, gres_types: tuple[str, ...], hosts: Collection[str]) -> tu
     return _wrong_name(parsed.lines[0], gres_types, hosts)
 
 
-def _wrong_name(line: SlurmLine, gres_types: tuple[str, ...], hosts: Collection[str]) -> tuple[str, str] | None:
+def _wrong_name(line: SlurmLine, gres_types: tuple[str, ...], hosts: HostIndex) -> tuple[str, str] | None:
     name, nodes = line.get("name"), line.get("nodename")
     if name is None:
         return "there is no Name=", ""
@@ -63,7 +66,7 @@ def _wrong_name(line: SlurmLine, gres_types: tuple[str, ...], hosts: Collection[
     return None
 
 
-def _touches_ours(name: str, nodes: str | None, hosts: Collection[str]) -> tuple[str, str] | None:
+def _touches_ours(name: str, nodes: str | None, hosts: HostIndex) -> tuple[str, str] | None:
     """Lines with our names are for nodes outside the inventory alone."""
     if nodes is None:
         return (
@@ -71,7 +74,10 @@ def _touches_ours(name: str, nodes: str | None, hosts: Collection[str]) -> tuple
             "Give NodeName= with nodes outside the inventory, or leave the line out.",
         )
     try:
-        ours = [host for host in expand(nodes) if host in hosts]
+        ours = hosts.named_by(nodes, _SHOWN + 1)
     except HostlistError as error:
         return f"NodeName {shown(nodes)}: {error}", ""
-    return (f"hybridgpu writes {name} of {fold(ours)} itself", "Leave those nodes out of the line.") if ours else None
+    if not ours:
+        return None
+    names = ", ".join(ours[:_SHOWN]) + (" and more" if len(ours) > _SHOWN else "")
+    return f"hybridgpu writes {name} of {names} itself", "Leave those nodes out of the line."

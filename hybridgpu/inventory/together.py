@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.files.yamltree import Scalar
+from hybridgpu.files.yamltree import Mapping, Scalar
 from hybridgpu.inventory.entries import NodeGroup
-from hybridgpu.inventory.hosts import MOST_NODES, fold
+from hybridgpu.inventory.hosts import MOST_NODES, count, fold
 from hybridgpu.inventory.nodeentry import HOSTS, ReadEntry
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.catalogue import unconfirmed
@@ -54,6 +54,19 @@ UNCONFIRMED = Rule(
 )
 
 
+def entries_within_limit(entries: Sequence[Mapping], report: Report) -> int:
+    """How many of the entries may be read with their hosts; the first one beyond what is possible is reported."""
+    total = 0
+    for at, entry in enumerate(entries):
+        where = entry.scalar("hosts")
+        hosts = count(where.text) if where else 0
+        total += hosts if hosts <= MOST_NODES else 0  # a list that is too long by itself is reported by itself
+        if where and total > MOST_NODES:
+            report.add(HOSTS, where, f"up to here {total} hosts; at most {MOST_NODES} are possible")
+            return at
+    return len(entries)
+
+
 def judge_names(entries: Iterable[ReadEntry], report: Report) -> None:
     """Reports nodes that are named twice, in one entry or in two, and names in Kubernetes that two nodes would have."""
     seen: dict[str, Scalar] = {}
@@ -72,9 +85,6 @@ def judge_names(entries: Iterable[ReadEntry], report: Report) -> None:
         for first, hosts in again.items():
             message = f"{fold(hosts)} stands in line {first.line} already"
             report.add(NODE_TWICE, entry.where, message, related=((first, "the first one"),))
-        if len(seen) > MOST_NODES:
-            report.add(HOSTS, entry.where, f"up to here {len(seen)} nodes; at most {MOST_NODES} are possible")
-            return
         _judge_kubernetes_names(entry, in_kubernetes, report)
 
 

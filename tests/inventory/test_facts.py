@@ -267,9 +267,9 @@ HOSTILE: dict[str, bytes] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_answered_within_a_second(name: str) -> None:
     assert len(HOSTILE[name]) < 2**20
-    start = time.perf_counter()
+    start = time.process_time()
     facts, findings = read_facts("f.json", HOSTILE[name])
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert facts is None or name == "very many core ranges"
     assert all(finding.place for finding in findings)
 

@@ -7,7 +7,7 @@ from ClusterShell.NodeSet import NodeSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridgpu.inventory.hosts import MOST_NODES, HostlistError, expand, fold
+from hybridgpu.inventory.hosts import MOST_NODES, HostlistError, count, expand, fold
 from tests.conftest import soak
 
 
@@ -92,3 +92,10 @@ def test_any_other_text_is_refused_in_words(text: str) -> None:
 def test_fold_names_a_few() -> None:
     assert fold([f"n{i}" for i in range(7)]) == "n0, n1, n2, n3, n4 and 2 more"
     assert fold(("a", "a")) == "a"
+
+
+def test_brackets_without_end_are_counted_without_a_number_of_their_length() -> None:
+    with pytest.raises(HostlistError, match="more than"):
+        expand("g[1-9]" + "[1-65536]" * 4000)
+    assert count("g[1-9]" + "[1-65536]" * 4000) > MOST_NODES
+    assert [count(text) for text in ("g1", "g[1-3]x[1-2],h", "g[1", "g[3-1]")] == [1, 7, 0, 0]

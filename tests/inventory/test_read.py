@@ -51,9 +51,9 @@ def test_every_value_arrives() -> None:
     full = inventory()
     assert (full.name, full.driver_root, full.device_clients) == ("leibniz", "/", ("nvidia-dcgm.service",))
     assert full.slurm
-    assert (full.slurm.version, full.slurm.autodetect, full.slurm.controllers) == ("24.11", "off", ("ctl1", "ctl2"))
+    assert (full.slurm.version, full.slurm.autodetect, full.slurm.controllers) == ("25.05", "off", ("ctl1", "ctl2"))
     cluster = full.slurm.cluster
-    assert (cluster.version, cluster.accounting, cluster.hooks_enabled) == ("24.11", "slurmdbd", True)
+    assert (cluster.version, cluster.accounting, cluster.hooks_enabled) == ("25.05", "slurmdbd", True)
     assert cluster.site.gres_types == ("nic", "gpu")
     assert cluster.site.cgroup == (("ConstrainCores", "yes"), ("AllowedRAMSpace", "95.5"))
     assert cluster.site.prolog_flags == ("X11", "contain")
@@ -69,7 +69,7 @@ def test_entries_are_resolved() -> None:
     assert dict(mig.slurm) == {
         "CPUs": "256", "Sockets": "2", "RealMemory": "2000000", "Features": "a100,ib", "Weight": "10",
     }  # fmt: skip
-    assert (mig.gres, mig.node_class.type, mig.node_class.slurm_version) == ("nic:2", "a100", "25.05")
+    assert (mig.gres, mig.node_class.type, mig.node_class.slurm_version) == ("nic:2", "a100", "24.11")
     assert mig.sharing.mig_strategy == "single"
     assert mig.sharing.whole_gpu_jobs
     assert [len(instances or ()) for instances in mig.layout] == [7] * 8
@@ -258,3 +258,23 @@ def test_a_wrong_value_anywhere_is_refused_at_its_line(path: tuple[Step, ...], s
     assert errors, (path, shape)
     assert all("\n" not in finding.message for finding in errors)
     assert not line or line in [finding.place.line for finding in errors if finding.place]
+
+
+ENTRY = "- {{hosts: '{}', class: dgx, owner: slurm, sharing: {{mode: exclusive}}}}\n"
+HOSTILE = {
+    "hundreds of entries of all hosts": ["g[1-65536]"] * 300,
+    "names that are all wrong": ["g[1-60000]-"],
+    "brackets without end": ["g[1-9]" + "[1-65536]" * 4000],
+    "many entries, each too long": ["g[1-70000]"] * 300,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_hosts_are_answered_within_a_second(name: str) -> None:
+    head = "apiVersion: hybridgpu/v1\nkind: Inventory\nmetadata: {name: t}\nslurm: {version: '24.11'}\n"
+    head += "nodeClasses:\n  dgx: {model: A30, gpus: 4}\nnodes:\n"
+    start = time.process_time()
+    reading = read(head + "".join(ENTRY.format(hosts) for hosts in HOSTILE[name]))
+    assert time.process_time() - start < 1
+    assert reading.inventory is None
+    assert len(reading.findings) == (300 if "each" in name else 1)
