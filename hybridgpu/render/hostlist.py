@@ -13,6 +13,8 @@ from ClusterShell.NodeSet import NodeSet
 from ClusterShell.RangeSet import RangeSet
 
 _PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_LARGE = re.compile(r"[0-9]{20}")
+"""A number that may not fit into the 64 bits in which Slurm reads the ends of a range: such names stand alone."""
 
 
 def fold_hosts(hosts: Iterable[str], *, suffix: bool = False) -> str:
@@ -50,8 +52,11 @@ def fold_device(minors: Sequence[int]) -> str:
 
 
 def _parts(hosts: Iterable[str], suffix: bool) -> Iterator[str]:
-    for part in _PART.findall(str(NodeSet.fromlist(list(hosts)))):
+    names = list(hosts)
+    foldable = [name for name in names if not _LARGE.search(name)]
+    for part in _PART.findall(str(NodeSet.fromlist(foldable))):
         if "[" in part and not part.endswith("]") and not suffix:
             yield from NodeSet(part)
         else:
             yield part
+    yield from sorted({name for name in names if _LARGE.search(name)})
