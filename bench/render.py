@@ -84,12 +84,13 @@ def _with_facts(folder: Path, counts: tuple[int, ...]) -> None:
         bare = run((sys.executable, "-m", "bench.bare", str(out), str(folder / "bare"), str(facts)))
         shutil.rmtree(out)
         shutil.rmtree(folder / "bare")
-        each.append(ours.wall / count * 1000)
+        each.append(ours.cpu / count * 1000)
         print(
-            f"{count:6} nodes  wall {ours.wall:6.2f} s  {each[-1]:.2f} ms a node  peak {ours.peak:4.0f} MiB"
-            f"  bare template with the same facts {bare.wall:6.2f} s  ratio {ours.wall / bare.wall:.2f}"
+            f"{count:6} nodes  wall {ours.wall:6.2f} s  cpu {ours.cpu:6.2f} s, {each[-1]:.2f} ms a node  "
+            f"peak {ours.peak:4.0f} MiB  bare template with the same facts: ratio {ours.wall / bare.wall:.2f} wall, "
+            f"{ours.cpu / bare.cpu:.2f} cpu"
         )
-    print(f"slope: a node costs {each[-1] / each[0]:.2f} times as much at {counts[-1]} as at {counts[0]}")
+    print(f"slope: a node costs {each[-1] / each[0]:.2f} times as much cpu at {counts[-1]} as at {counts[0]}")
 
 
 def _write_facts(folder: Path, number: int) -> None:
