@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.release import RELEASES, Release, release
+from hybridgpu.consumers.slurm.release import RELEASES, Release, nearest_releases, release
+from hybridgpu.consumers.slurm.values import is_count
 from hybridgpu.files.quoting import shown
 from hybridgpu.files.yamltree import Mapping, Scalar
-from hybridgpu.inventory.clean import nearest_short
 from hybridgpu.inventory.entries import NodeClass
-from hybridgpu.inventory.nodekeys import NodeKeys, read_keys
+from hybridgpu.inventory.nodekeys import OUR_GRES, NodeKeys, read_keys
 from hybridgpu.inventory.report import Report
 from hybridgpu.inventory.schema import MOST_GPUS
 from hybridgpu.model.catalogue import NotFound, find
@@ -37,6 +37,20 @@ TYPE_OF_TWO = Rule(
     "One Slurm type would stand for two models on one node, and jobs could not tell them apart.",
     "Leave `type` out, so that each model has its own.",
     "hybridgpu",
+)
+TYPE_IS_A_WORD = Rule(
+    "inventory-type-no-consume",
+    Severity.ERROR,
+    "Slurm takes no_consume for a flag of the GRES: its GPUs have no type, and are never used up.",
+    "Choose another name, or leave `type` out.",
+    "S:src/interfaces/gres.c _get_gres_cnt; slurm.conf(5) Gres",
+)
+TYPE_LIKE_ANOTHER = Rule(
+    "inventory-type-like-a-count",
+    Severity.WARNING,
+    "Who asks for the type without a count (--gres=gpu:TYPE) asks for something else.",
+    "Choose a name that begins with a letter and is no GRES, or leave `type` out.",
+    "S:src/interfaces/gres.c _get_gres_cnt; slurmd -G on 22.05",
 )
 RELEASE = Rule(
     "inventory-unknown-release",
@@ -67,6 +81,8 @@ def read_class(
         report.add(
             TYPE_OF_TWO, kind, f"type {shown(kind.text)} for {' and '.join(dict.fromkeys(m.name for m in gpus))}"
         )
+    if kind:
+        _judge_type(kind, report)
     version = block.scalar("slurmVersion")
     own = read_release(version, report) if version else None
     keys = read_keys(block.mapping("slurm"), own or default, gres_types, report)
@@ -86,10 +102,30 @@ def read_release(version: Scalar, report: Report) -> Release | None:
     found = release(version.text)
     if found is None:
         known = tuple(RELEASES)
-        right = nearest_short(version.text, known)
         message = f"Slurm {shown(version.text)} is not known; allowed: {', '.join(known)}"
-        report.add(RELEASE, version, message, f"Did you mean {right}?" if right else "")
+        report.add(RELEASE, version, message, _instead(version.text, known))
     return found
+
+
+def _instead(version: str, known: tuple[str, ...]) -> str:
+    around = nearest_releases(version)
+    if len(around) == 2:
+        return f"The nearest that are known are {around[0]} and {around[1]}."
+    if around and around[0] in (known[0], known[-1]) and not version.startswith(around[0][:2]):
+        return f"The {'oldest' if around[0] == known[0] else 'newest'} known is {around[0]}."
+    return f"Did you mean {around[0]}?" if around else ""
+
+
+def _judge_type(kind: Scalar, report: Report) -> None:
+    """Reports a type that Slurm, or those who ask for it, take for something else."""
+    lower = kind.text.lower()
+    if lower == "no_consume":
+        report.add(TYPE_IS_A_WORD, kind, f"type {shown(kind.text)} is a word of Slurm's own")
+    elif lower in OUR_GRES:
+        report.add(TYPE_LIKE_ANOTHER, kind, f"type {shown(kind.text)} is the name of a GRES, not of a kind of GPU")
+    elif is_count(kind.text):
+        message = f"type {shown(kind.text)} is a number to Slurm: --gres=gpu:{kind.text} asks for so many GPUs"
+        report.add(TYPE_LIKE_ANOTHER, kind, message, f"Begin it with a letter, as rtx{kind.text}.")
 
 
 def _gpus(word: Scalar, block: Mapping, report: Report) -> Iterator[GpuModel]:

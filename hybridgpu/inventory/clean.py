@@ -1,8 +1,8 @@
 """Holds a YAML tree against a shape: reports every key and value that is not allowed, and gives back a clean tree.
 
 In the clean tree every value has its shape, and what was reported, an unknown key's value too, is Unreadable, so that
-whoever judges further neither stumbles over it nor reports it again. A word that has one nearest right word is read as
-that word from there on: the mistakes behind it are found in the same run.
+whoever judges further neither stumbles over it nor reports it again. A word that is a right one but for a slip of the
+pen is read as that one from there on: the mistakes behind it are found in the same run, but none about its own value.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Node, Scalar, Sequence, Unreadable
 from hybridgpu.inventory.report import Report
 from hybridgpu.inventory.schema import home_of
-from hybridgpu.inventory.shape import Block, Choice, Either, Flag, ListOf, MapOf, Shape, Text, Whole, described
+from hybridgpu.inventory.shape import Block, Choice, Either, Flag, Key, ListOf, MapOf, Shape, Text, Whole, described
+from hybridgpu.inventory.synonyms import synonym
 from hybridgpu.model.finding import Rule, Severity
-from hybridgpu.model.spelling import nearest
+from hybridgpu.model.spelling import is_slip, nearest
 
 _SOURCE = "docs/inventory.md"
 
@@ -97,7 +98,10 @@ def unknown(rule: Rule, word: Scalar, what: str, allowed: tuple[str, ...], repor
 
 def nearest_short(word: str, words: tuple[str, ...]) -> str | None:
     """The nearest of the words, unless the word is too long to be a slip of the pen."""
-    return nearest(word, words) if len(word) <= _LONGEST_WORD else None
+    if len(word) > _LONGEST_WORD:
+        return None
+    same = next((right for right in words if right.lower() == word.lower()), None)
+    return same or synonym(word, words) or nearest(word, words)
 
 
 def word(block: Mapping | None, key: str, default: str) -> str:
@@ -143,7 +147,9 @@ def _scalar(node: Scalar, shape: Text | Choice | Flag | Whole, report: Report, n
             if node.text in words:
                 return node
             right = unknown(UNKNOWN_WORD, node, name or shape.what, words, report)
-            return Scalar(right, node.plain, node.line, node.column) if right else Unreadable(node.line, node.column)
+            if right is None or not is_slip(node.text, right):
+                return Unreadable(node.line, node.column)
+            return Scalar(right, node.plain, node.line, node.column)
         case Whole():
             if _digits().fullmatch(node.text) and shape.least <= int(node.text) <= shape.most:
                 return node
@@ -174,7 +180,8 @@ def _map(node: Mapping, shape: MapOf, report: Report) -> Node:
 
 
 def _block(node: Mapping, shape: Block, report: Report) -> Node:
-    node = _known(node, shape, report)
+    given, node = node, _known(node, shape, report)
+    renamed = {right.text for (right, _), (word, _) in zip(node.entries, given.entries, strict=True) if right != word}
     entries: list[tuple[Scalar, Node]] = []
     mode = _discriminated(node, shape, report, entries)
     for word, value in node.entries:
@@ -187,13 +194,23 @@ def _block(node: Mapping, shape: Block, report: Report) -> Node:
             message = f"{key.name} has no meaning with {shape.by} {mode}; it is allowed with {listed(key.words)}"
             report.add(KEY_OF_OTHER_MODE, word, message)
         else:
-            entries.append((word, clean(value, key.shape, report, key.name)))
+            entries.append((word, _value(value, key, key.name in renamed, report)))
     for key in shape.keys:
         here = not key.words or mode in key.words
         if key.required and here and node.get(key.name) is None:
             allowed = f"; allowed: {described(key.shape)}"
             report.add(MISSING_KEY, node, f"{key.name} is missing here ({shape.what}){allowed}", f"Add {key.name}.")
     return Mapping(tuple(entries), node.line, node.column)
+
+
+def _value(value: Node, key: Key, renamed: bool, report: Report) -> Node:
+    """The clean value of a key. Where the key is `renamed`, nothing is said about the value itself: it is a guess."""
+    if not renamed:
+        return clean(value, key.shape, report, key.name)
+    aside = Report(report.file)
+    done = clean(value, key.shape, aside, key.name)
+    report.findings += [finding for finding in aside.findings if finding.place != report.place(value)]
+    return done
 
 
 def _discriminated(node: Mapping, shape: Block, report: Report, entries: list[tuple[Scalar, Node]]) -> str | None:
@@ -208,7 +225,10 @@ def _discriminated(node: Mapping, shape: Block, report: Report, entries: list[tu
 
 
 def _known(node: Mapping, shape: Block, report: Report) -> Mapping:
-    """The mapping with unknown keys reported: dropped, or renamed to the nearest key where that one is not there."""
+    """The mapping with unknown keys reported, and renamed to the nearest key where that one is not there.
+
+    What was meant may be doubtful: then the value is Unreadable, and the key stands for one that is there.
+    """
     names = tuple(key.name for key in shape.keys)
     if all(word.text in names for word, _ in node.entries):
         return node
@@ -221,7 +241,9 @@ def _known(node: Mapping, shape: Block, report: Report) -> Mapping:
             right = None if right in taken else right
         if right:
             taken.add(right)
-            entries.append((Scalar(right, True, word.line, word.column), value))
+            sure = word.text == right or is_slip(word.text, right)
+            kept = value if sure else Unreadable(word.line, word.column)
+            entries.append((Scalar(right, True, word.line, word.column), kept))
         else:
             entries.append((word, Unreadable(word.line, word.column)))
     return Mapping(tuple(entries), node.line, node.column)

@@ -28,6 +28,7 @@ from hybridgpu.inventory.factsfields import (
     problems,
 )
 from hybridgpu.inventory.factsplaces import offsets, second_key
+from hybridgpu.inventory.indices import shown_indices
 from hybridgpu.inventory.schema import MOST_GPUS
 from hybridgpu.model.catalogue import NotFound, find, identify
 from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
@@ -42,21 +43,21 @@ NOT_JSON = Rule(
     "facts-not-json",
     Severity.ERROR,
     "The file cannot be read, and nothing of it is used.",
-    "Write it anew with `hybridgpu discover`.",
+    "Write facts as docs/facts.md says.",
     "RFC 8259",
 )
 ILLEGAL = Rule(
     "facts-illegal-field",
     Severity.ERROR,
     "The file does not say what facts must say, and nothing of it is used.",
-    "Write it anew with `hybridgpu discover`.",
+    "Write facts as docs/facts.md says.",
     "docs/inventory.md",
 )
 DISAGREE = Rule(
     "facts-differ-from-class",
     Severity.ERROR,
     "The node has other cards than its class says: files rendered for it would be wrong, so it is not rendered.",
-    "Correct the class or move the node to another one; if a card failed, mend the node and discover it again.",
+    "Correct the class or move the node to another one; if a card failed, mend the node and write its facts anew.",
     "docs/inventory.md",
 )
 
@@ -98,22 +99,39 @@ def read_facts(path: str, text: bytes | None = None) -> tuple[Facts | None, tupl
 
 def judge_facts(facts: Facts, group: NodeGroup, node: str) -> tuple[Finding, ...]:
     """Where the facts of `node` do not agree with its entry: name, number of GPUs, and the model of each."""
+    related = (Related(group.node_class.place, "the class"),)
     return tuple(
-        Finding(DISAGREE, Place(facts.file, 1), message, DISAGREE.fix, (Related(group.node_class.place, "the class"),))
-        for message in _disagreements(facts, group, node)
+        Finding(DISAGREE, _gpu_place(facts.file, index), message, DISAGREE.fix, related)
+        for index, message in _disagreements(facts, group, node)
     )
 
 
-def _disagreements(facts: Facts, group: NodeGroup, node: str) -> Iterator[str]:
+def _disagreements(facts: Facts, group: NodeGroup, node: str) -> Iterator[tuple[int | None, str]]:
+    """Each with the index of the GPU that it is about, the first of several that are wrong in one way."""
     if facts.node != node:
-        yield f"these are facts of {facts.node}, and stand for {node}"
-    wanted = group.node_class.gpus
+        yield None, f"these are facts of {facts.node}, and stand for {node}"
+    wanted, name = group.node_class.gpus, group.node_class.name
     if len(facts.gpus) != len(wanted):
-        yield f"{node} has {len(facts.gpus)} GPUs; its class {group.node_class.name} has {len(wanted)}"
+        yield None, f"{node} has {len(facts.gpus)} GPUs; its class {name} has {len(wanted)}"
+    wrong: dict[tuple[str, str], list[int]] = {}
     for gpu, model in zip(facts.gpus, wanted, strict=False):
         if not _is(gpu, model):
-            name = group.node_class.name
-            yield f"GPU {gpu.index} of {node} is {shown(gpu.model)}; its class {name} says {model.name}"
+            wrong.setdefault((gpu.model, model.name), []).append(gpu.index)
+    for (seen, said), indices in wrong.items():
+        yield indices[0], f"GPU {shown_indices(indices)} of {node} is {shown(seen)}; its class {name} says {said}"
+
+
+def _gpu_place(path: str, index: int | None) -> Place:
+    """Where the model of the GPU stands in the file, which is legal; its first line where the file is gone."""
+    try:
+        source = read_source(path, None, MOST_BYTES) if index is not None else None
+    except OSError:
+        source = None
+    if source is None or isinstance(source, Finding):
+        return Place(path, 1)
+    indices = [gpu["index"] for gpu in json.loads(source.text)["gpus"]]
+    where = ("gpus", indices.index(index), "model")
+    return Place(path, *position(source.text, offsets(source.text, [where]).get(where, 0)))
 
 
 def _is(gpu: GpuFacts, model: GpuModel) -> bool:

@@ -15,7 +15,7 @@ from hybridgpu.inventory.clean import nearest_short, word
 from hybridgpu.inventory.entries import NodeGroup
 from hybridgpu.inventory.hosts import HostlistError, expand, fold
 from hybridgpu.inventory.layout import judge_single, read_layout
-from hybridgpu.inventory.nodekeys import pair, read_keys
+from hybridgpu.inventory.nodekeys import NodeKeys, pair, read_keys
 from hybridgpu.inventory.owners import Cluster, judge_split, read_owners, read_schedulers
 from hybridgpu.inventory.report import Report
 from hybridgpu.inventory.sharing import read_sharing
@@ -85,6 +85,9 @@ class ReadEntry:
     where: Scalar | None
     kubernetes_name: Scalar | None
     group: NodeGroup | None
+    in_slurm: bool
+    of_class: ReadClass | None
+    keys: NodeKeys
 
 
 def read_entry(entry: Mapping, frame: Frame, report: Report, with_hosts: bool = True) -> ReadEntry:
@@ -126,7 +129,8 @@ def read_entry(entry: Mapping, frame: Frame, report: Report, with_hosts: bool = 
                 addresses=addresses,
                 place=report.place(entry),
             )
-    return ReadEntry(hosts, where, entry.scalar("kubernetesName"), group)
+    in_slurm = Scheduler.SLURM in schedulers
+    return ReadEntry(hosts, where, entry.scalar("kubernetesName"), group, in_slurm, of_class, keys)
 
 
 def _hosts(where: Scalar, in_slurm: bool, report: Report) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.release import RELEASES, Release
+from hybridgpu.consumers.slurm.release import RELEASES, Release, history
 from hybridgpu.consumers.slurm.values import multiplier
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Scalar
@@ -17,6 +17,7 @@ from hybridgpu.inventory.clean import nearest_short
 from hybridgpu.inventory.hosts import HostlistError, expand
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.naming import gres_id
 
 OUR_GRES = ("gpu", "mps", "shard", "hybridgpu_k8s")
 """The GRES names that hybridgpu alone writes."""
@@ -85,13 +86,17 @@ _GRES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NodeKeys:
-    """A block's keys by their names in slurm.conf(5), in the order written, each with its value's place."""
+    """A block's keys by their names in slurm.conf(5), in the order written, each with its value's place.
+
+    `broken`: keys or values are missing, since they were reported.
+    """
 
     values: Table[str, Scalar]
+    broken: bool = False
 
     def over(self, other: NodeKeys) -> NodeKeys:
         """These keys laid over another block's: where both have a key, this one's value holds."""
-        return NodeKeys({**other.values, **self.values})
+        return NodeKeys({**other.values, **self.values}, self.broken or other.broken)
 
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
@@ -123,7 +128,7 @@ def read_keys(block: Mapping | None, release: Release, gres_types: tuple[str, ..
             )
         elif key != "Gres" or _gres_is_right(value, gres_types, report):
             values[key] = value
-    return NodeKeys(values)
+    return NodeKeys(values, broken=len(values) < len(block.entries if block else ()))
 
 
 def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tuple[str, ...]]:
@@ -141,8 +146,8 @@ def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tu
         except HostlistError as error:
             report.add(UNPAIRED, value, f"{key} {shown(value.text)} is no list: {error}", "Write it as a hostlist.")
             continue
-        if key == "Port" and not all(_is_number(port, 2**16) for port in every):
-            report.add(NOT_A_NUMBER, value, f"Port {shown(value.text)} is no port; allowed: numbers from 0 to 65535")
+        if key == "Port" and not all(_is_number(port, 2**16) and port != "0" for port in every):
+            report.add(NOT_A_NUMBER, value, f"Port {shown(value.text)} is no port; allowed: numbers from 1 to 65535")
         elif len(every) == len(hosts):
             paired[key] = every
         elif len(every) == 1 and (key == "Port" or len(set(paired.get("Port", ()))) == len(hosts)):
@@ -150,6 +155,11 @@ def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tu
         else:
             report.add(UNPAIRED, value, f"{key} {shown(value.text)} has {len(every)} values for {len(hosts)} hosts")
     return {key: paired[key] for key in ADDRESS_KEYS if key in paired}
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a GRES name is one that hybridgpu alone writes, or the same to Slurm as one of those."""
+    return any(name.lower() == ours or gres_id(name) == gres_id(ours) for ours in OUR_GRES)
 
 
 def _canonical(word: Scalar, release: Release, report: Report) -> str | None:
@@ -165,10 +175,9 @@ def _canonical(word: Scalar, release: Release, report: Report) -> str | None:
         right = nearest_short(word.text, allowed)
         hint = f"Did you mean {right}?" if right else ""
         report.add(UNKNOWN, word, f"Slurm knows no NodeName key {shown(word.text)}; allowed: {listed(allowed)}", hint)
-        return right
-    if key not in release.node_keys:
-        since = next(record.major for record in RELEASES.values() if key in record.node_keys)
-        report.add(UNKNOWN, word, f"Slurm {release} knows no NodeName key {key}: it came with {since}")
+        return None
+    if past := history(key, release, lambda record: record.node_keys):
+        report.add(UNKNOWN, word, f"Slurm {release} knows no NodeName key {key}: it {past}")
         return None
     return key
 

@@ -21,7 +21,8 @@ from hybridgpu.inventory.owners import Cluster
 from hybridgpu.inventory.report import Enough, Report, in_order
 from hybridgpu.inventory.schema import INVENTORY
 from hybridgpu.inventory.sitegres import judge_line
-from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, judge_hooks, read_slurm
+from hybridgpu.inventory.slurmblock import ReadSlurm, judge_autodetect, judge_hooks, judge_prolog_flags, read_slurm
+from hybridgpu.inventory.slurmfiles import judge_files, readers
 from hybridgpu.inventory.together import entries_within_limit, judge_catalogue, judge_names, judge_types
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
@@ -119,7 +120,7 @@ def _read(document: Node, report: Report, release: Release | None) -> Inventory 
     judge_catalogue(groups, report)
     if slurm:
         judge_hooks(slurm, groups, report)
-    _judge_raw_lines(slurm, entries, frame, report)
+        _judge_site(slurm, entries, frame, report)
     return Inventory(
         name=word(top.mapping("metadata"), "name", ""),
         file=report.file,
@@ -168,9 +169,12 @@ def _judge_major(slurm: ReadSlurm, own: Release, version: Scalar, report: Report
         report.add(SLURMD_MAJOR, version, message, related=((named, "slurm.version"),) if named else ())
 
 
-def _judge_raw_lines(slurm: ReadSlurm | None, entries: list[ReadEntry], frame: Frame, report: Report) -> None:
-    site = slurm.block.mapping("site") if slurm and slurm.block else None
+def _judge_site(slurm: ReadSlurm, entries: list[ReadEntry], frame: Frame, report: Report) -> None:
+    """What the site has already, as every release in use reads it."""
+    site = slurm.block.mapping("site") if slurm.block else None
     lines = site.scalars("gres") if site else ()
     hosts = HostIndex(host for entry in entries for host in entry.hosts) if lines else HostIndex(())
-    for line in lines:
-        judge_line(line, frame.gres_types, hosts, report)
+    allowed = [line for line in lines if judge_line(line, frame.gres_types, hosts, report)]
+    using = readers(slurm.release, entries)
+    judge_prolog_flags(slurm, using, report)
+    judge_files(site, entries, allowed, using, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -48,13 +49,16 @@ class Report:
         self, rule: Rule, where: Marked, message: str, hint: str = "", related: tuple[tuple[Marked, str], ...] = ()
     ) -> None:
         """One mistake. `hint` defaults to the rule's fix; `related` are further places with what they have to do."""
-        if len(self.findings) >= MOST_FINDINGS:
-            self.findings.append(
-                Finding(ENOUGH, self.place(where), f"stopped after {MOST_FINDINGS} findings", ENOUGH.fix)
-            )
-            raise Enough
         others = tuple(Related(self.place(other), what) for other, what in related)
-        self.findings.append(Finding(rule, self.place(where), message, hint or rule.fix, others))
+        self.take(Finding(rule, self.place(where), message, hint or rule.fix, others))
+
+    def take(self, finding: Finding) -> None:
+        """A mistake that somebody else found, with its place in this file."""
+        if len(self.findings) >= MOST_FINDINGS:
+            message = f"stopped after {MOST_FINDINGS} findings"
+            self.findings.append(Finding(ENOUGH, finding.place, message, ENOUGH.fix))
+            raise Enough
+        self.findings.append(replace(finding, hint=finding.hint or finding.rule.fix))
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hybridgpu.consumers.slurm.conf import GRES_KEYS
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.slurmlines import SlurmLine, read
 from hybridgpu.files.yamltree import Scalar
@@ -26,12 +25,16 @@ RAW_LINE = Rule(
 _SHOWN = 5
 
 
-def judge_line(line: Scalar, gres_types: Collection[str], hosts: HostIndex, report: Report) -> None:
-    """Reports what is wrong with one raw line. `hosts` are the inventory's nodes in Slurm."""
+def judge_line(line: Scalar, gres_types: Collection[str], hosts: HostIndex, report: Report) -> bool:
+    """Reports whether one raw line may stand there at all, and gives that. `hosts` are the inventory's nodes in Slurm.
+
+    What Slurm makes of a line that may is judged with the other files (slurmfiles).
+    """
     wrong = _wrong(line.text, tuple(gres_types), hosts)
     if wrong:
         message, hint = wrong
         report.add(RAW_LINE, line, f"site.gres {shown(line.text)}: {message}", hint)
+    return not wrong
 
 
 def _wrong(text: str, gres_types: tuple[str, ...], hosts: HostIndex) -> tuple[str, str] | None:
@@ -43,11 +46,6 @@ def _wrong(text: str, gres_types: tuple[str, ...], hosts: HostIndex) -> tuple[st
     pairs = parsed.lines[0].pairs
     if pairs[0].key.lower() not in ("name", "nodename"):
         return f"a line cannot begin with {pairs[0].key} here; allowed: Name, NodeName", ""
-    for pair in pairs:
-        if pair.key.lower() not in {key.lower() for key in GRES_KEYS}:
-            right = nearest_short(pair.key, GRES_KEYS)
-            allowed = listed(GRES_KEYS)
-            return f"gres.conf has no key {pair.key}; allowed: {allowed}", f"Did you mean {right}?" if right else ""
     if parsed.lines[0].get("autodetect"):
         return "AutoDetect is set by slurm.autoDetect", "Leave AutoDetect out."
     return _wrong_name(parsed.lines[0], gres_types, hosts)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release
+from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, history
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Node, Scalar, Unreadable
 from hybridgpu.inventory.classes import read_release
 from hybridgpu.inventory.clean import flag, nearest_short, word, words
 from hybridgpu.inventory.entries import NodeGroup, SlurmSettings
-from hybridgpu.inventory.nodekeys import OUR_GRES
+from hybridgpu.inventory.nodekeys import OUR_GRES, is_reserved
 from hybridgpu.inventory.places import site_places
 from hybridgpu.inventory.report import Report
+from hybridgpu.inventory.slurmfiles import Reader
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.naming import gres_id
 from hybridgpu.model.sharing import Scheduler
@@ -47,12 +48,12 @@ RESERVED_GRES = Rule(
     "Choose another name.",
     "S:src/interfaces/gres.c gres_build_id",
 )
-CGROUP_KEY = Rule(
-    "inventory-unknown-cgroup-key",
+GRES_CASE = Rule(
+    "inventory-gres-names-differ-in-case",
     Severity.ERROR,
-    "slurmd does not start: the key is unknown in cgroup.conf.",
-    "Use a key of cgroup.conf(5).",
-    "S:src/interfaces/cgroup.c",
+    "slurmd takes the two for one name, and slurmctld for two.",
+    "Write the name in one way everywhere.",
+    "S:src/interfaces/gres.c gres_node_config_unpack",
 )
 
 HOOKS_OFF = Rule(
@@ -62,17 +63,6 @@ HOOKS_OFF = Rule(
     "Remove `enabled: false`, or start a daemon per job by scripts of your own.",
     "S:src/plugins/gres/mps/gres_mps.c: it sets variables only",
 )
-
-# fmt: off
-_CGROUP_KEYS = (
-    "AllowedDevicesFile", "AllowedKmemSpace", "AllowedRAMSpace", "AllowedSwapSpace", "CgroupAutomount",
-    "CgroupMountpoint", "CgroupPlugin", "CgroupReleaseAgentDir", "ConstrainCores", "ConstrainDevices",
-    "ConstrainKmemSpace", "ConstrainRAMSpace", "ConstrainSwapSpace", "EnableControllers", "EnableExtraControllers",
-    "IgnoreSystemd", "IgnoreSystemdOnFailure", "MaxKmemPercent", "MaxRAMPercent", "MaxSwapPercent",
-    "MemoryLimitEnforcement", "MemoryLimitThreshold", "MemorySwappiness", "MinKmemSpace", "MinRAMSpace",
-    "SignalChildrenProcesses", "SystemdTimeout",
-)
-# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,31 +143,51 @@ def _judge(block: Mapping | None, site: Mapping | None, known: Release, report: 
     judge_autodetect(block, known, report)
     if block is None or site is None:
         return
-    for flag_word in site.scalars("prologFlags"):
-        _judge_word(PROLOG_FLAG, flag_word, f"PrologFlags of Slurm {known}", known.prolog_flags, report)
+    first: dict[str, Scalar] = {}
     for name in site.scalars("gresTypes"):
-        _judge_gres_name(name, report)
-    cgroup = site.mapping("cgroup")
-    for key, _ in cgroup.entries if cgroup else ():
-        _judge_word(CGROUP_KEY, key, "keys of cgroup.conf", _CGROUP_KEYS, report)
+        other = first.setdefault(name.text.lower(), name)
+        if not _judge_gres_name(name, report) and other.text != name.text:
+            message = f"the GRES {shown(name.text)} is {other.text} in other letters"
+            report.add(GRES_CASE, name, message, f"Write {other.text}.", ((other, other.text),))
     tres = site.scalars("accountingStorageTRES")
     if tres and word(block, "accounting", "none") == "none" and not isinstance(block.get("accounting"), Unreadable):
         message = f"accountingStorageTRES {listed(t.text for t in tres)} with accounting: none"
         report.add(TRES_WITHOUT_SLURMDBD, tres[0], message)
 
 
-def _judge_word(rule: Rule, value: Scalar, what: str, allowed: tuple[str, ...], report: Report) -> None:
-    """Slurm compares these words without their case."""
-    if value.text.lower() not in {known.lower() for known in allowed}:
-        right = nearest_short(value.text, allowed)
-        message = f"{shown(value.text)} is none of the {what}; allowed: {listed(allowed)}"
-        report.add(rule, value, message, f"Did you mean {right}?" if right else "")
+def judge_prolog_flags(slurm: ReadSlurm, readers: Iterable[Reader], report: Report) -> None:
+    """Reports PrologFlags that a release in use does not know. Slurm compares them without their case."""
+    site = slurm.block.mapping("site") if slurm.block else None
+    told: set[Scalar] = set()
+    for reader in readers:
+        allowed = reader.release.prolog_flags
+        for value in site.scalars("prologFlags") if site else ():
+            if value in told or value.text.lower() in {known.lower() for known in allowed}:
+                continue
+            told.add(value)
+            right = nearest_short(value.text, allowed)
+            past = history(value.text, reader.release, lambda record: record.prolog_flags)
+            hint = f"{value.text} {past}." if past else f"Did you mean {right}?" if right else ""
+            message = (
+                f"{shown(value.text)} is none of the PrologFlags of Slurm {reader.release}; allowed: {listed(allowed)}"
+            )
+            report.add(PROLOG_FLAG, value, message + reader.told("gpu.conf"), hint)
 
 
-def _judge_gres_name(name: Scalar, report: Report) -> None:
-    """A site may list gpu, mps and shard; not our own GRES, nor one that Slurm cannot tell from these."""
-    if name.text == "hybridgpu_k8s":
-        report.add(RESERVED_GRES, name, "the GRES hybridgpu_k8s is hybridgpu's own")
-    for ours in OUR_GRES:
-        if name.text != ours and gres_id(name.text) == gres_id(ours):
-            report.add(RESERVED_GRES, name, f"to Slurm the GRES {shown(name.text)} is {ours}: both have one id")
+def _judge_gres_name(name: Scalar, report: Report) -> bool:
+    """Reports a name that a site may not list: it may gpu, mps and shard, but neither our own GRES nor one that Slurm
+    cannot tell from these. Gives whether there was something to report."""
+    lower = name.text.lower()
+    if lower == "hybridgpu_k8s":
+        report.add(RESERVED_GRES, name, f"the GRES {name.text} is hybridgpu's own")
+    elif name.text in OUR_GRES or not is_reserved(name.text):
+        return False
+    elif lower in OUR_GRES:
+        message = (
+            f"the GRES {shown(name.text)} is {lower} in other letters: slurmd takes them for one, slurmctld for two"
+        )
+        report.add(RESERVED_GRES, name, message, f"Write {lower}.")
+    else:
+        ours = next(ours for ours in OUR_GRES if gres_id(name.text) == gres_id(ours))
+        report.add(RESERVED_GRES, name, f"to Slurm the GRES {shown(name.text)} is {ours}: both have one id")
+    return True

@@ -36,7 +36,8 @@ def nearest_words(word: str, words: Iterable[str], count: int) -> tuple[str, ...
 
 def is_slip(word: str, right: str) -> bool:
     """Whether `word` is `right` but for a slip of the pen, so that what was meant is beyond doubt."""
-    return SequenceMatcher(None, right.lower(), word.lower()).ratio() >= _SLIP
+    one, other = word.lower(), right.lower()
+    return sorted(one) == sorted(other) or SequenceMatcher(None, other, one).ratio() >= _SLIP
 
 
 def _likeness(matcher: SequenceMatcher[str], word: str, candidate: str) -> float:

@@ -325,3 +325,24 @@ def test_facts_must_agree_with_the_class(change: Change, words: list[str], tmp_p
     assert len(findings) == bool(words)
     assert all(word in findings[0].message for word in words)
     assert all(related.place.line == 6 for finding in findings for related in finding.related)
+
+
+def test_cards_that_are_wrong_in_one_way_are_told_at_once_where_the_first_of_them_stands(tmp_path: Path) -> None:
+    (tmp_path / "inventory.yaml").write_text(INVENTORY)
+    inventory = read_inventory(str(tmp_path / "inventory.yaml")).inventory
+    data = copy.deepcopy(record())
+    for number in (0, 1, 3):
+        data["gpus"][number]["model"] = "NVIDIA A30"
+    data["gpus"][2]["model"] = "Voodoo 2"
+    data["gpus"].reverse()
+    path = tmp_path / "gpu001.json"
+    path.write_text(json.dumps(data, indent=1))
+    facts, _ = read_facts(str(path))
+    assert inventory and facts
+    findings = judge_facts(facts, inventory.groups[0], "gpu001")
+    assert [finding.message.partition(" of ")[0] for finding in findings] == ["GPU 0-1,3", "GPU 2"]
+    lines = path.read_text().splitlines()
+    for finding, words in zip(findings, ("NVIDIA A30", "Voodoo 2"), strict=True):
+        assert finding.place and words in lines[finding.place.line - 1]
+    first = findings[0].place
+    assert first and first.line > max(at for at, line in enumerate(lines) if "Voodoo" in line)

@@ -34,5 +34,5 @@ def test_words_come_best_first_and_the_order_given_does_not_matter() -> None:
 
 
 def test_a_slip_of_the_pen_is_told_from_another_word() -> None:
-    assert is_slip("relicas", "replicas") and is_slip("REALMEM", "RealMemory")
+    assert is_slip("relicas", "replicas") and is_slip("REALMEM", "RealMemory") and is_slip("mgi", "mig")
     assert not is_slip("Cores", "CoresPerSocket") and not is_slip("cluster", "class")

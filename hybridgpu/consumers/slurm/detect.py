@@ -43,7 +43,7 @@ AUTODETECT_ASSUMED = Rule(
     "slurm-autodetect-assumed",
     Severity.INFO,
     "What slurmd will detect is not known here: the GPUs that Gres= names are taken as found.",
-    "Give the nodes' facts (hybridgpu discover).",
+    "Give the nodes' facts, written as docs/facts.md says.",
     "S:src/plugins/gres/gpu/gres_gpu.c _merge_system_gres_conf",
 )
 DETECTED_DIFFERS = Rule(

@@ -16,7 +16,7 @@ from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
-from hybridgpu.model.finding import Place, Rule, Severity
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 ENV_FLAGS = frozenset(("nvidia_gpu_env", "amd_gpu_env", "intel_gpu_env", "opencl_env"))
@@ -181,6 +181,16 @@ def records(
         if record is not None:
             (by_name if starts_with_name else by_node).append(record)
     return by_name + by_node
+
+
+def judge_alone(lines: Sequence[SlurmLine], release: Release) -> tuple[Finding, ...]:
+    """What is wrong with each of the lines by itself, for nodes that are not known: GresTypes have the name."""
+    verdict = Verdict()
+    for line in lines:
+        name = line.get("name")
+        if name is not None and line.pairs[0].key.lower() in ("name", "nodename"):
+            records([line], (name.value,), 2**16, release, verdict)
+    return verdict.findings
 
 
 class _Parser:

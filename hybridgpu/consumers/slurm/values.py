@@ -74,6 +74,13 @@ def count(text: str) -> int | None:
     return total if total < 2**64 - 2 else None
 
 
+def is_count(text: str) -> bool:
+    """Whether the last word of a Gres= entry or a request is a count to Slurm: digits, and perhaps a unit
+    (S:src/interfaces/gres.c _get_gres_cnt, S:src/plugins/select/cons_tres gres_sched)."""
+    found = re.fullmatch(r"[0-9]+(.*)", text)
+    return found is not None and multiplier(found[1]) is not None
+
+
 def core_set(text: str, cores: int) -> frozenset[int] | None:
     """The cores that a Cores= text names, as Slurm's bitmaps read it; None where one lies beyond `cores`.
 
