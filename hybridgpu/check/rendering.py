@@ -76,9 +76,13 @@ def _there(root: Path) -> dict[str, bytes]:
 
 
 def proven(loaded: Loaded, site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
-    """What is found in the rendered files, told at the places of the inventory."""
+    """What is found in the rendered files, told at the places of the inventory; what reading it told is left out."""
     assert loaded.inventory is not None  # noqa: S101 - there is a Site, so there is an Inventory
-    yield from at_origin([*prove(site, files), *prove_kubernetes(site)], loaded.inventory, files)
+    told: dict[str, str] = {}
+    for finding in loaded.findings:
+        told[finding.rule.id] = f"{told.get(finding.rule.id, '')}{finding.message}\n"
+    found = (f for f in (*prove(site, files), *prove_kubernetes(site)) if f.message not in told.get(f.rule.id, ""))
+    yield from at_origin(found, loaded.inventory, files)
 
 
 def unrendered(loaded: Loaded) -> Iterator[Finding]:
