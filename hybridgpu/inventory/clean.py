@@ -14,7 +14,7 @@ from hybridgpu.files.quoting import listed, shown
 from hybridgpu.files.yamltree import Mapping, Node, Scalar, Sequence, Unreadable
 from hybridgpu.inventory.report import Report
 from hybridgpu.inventory.schema import home_of
-from hybridgpu.inventory.shape import Block, Choice, Either, Flag, Key, ListOf, MapOf, Shape, Text, Whole, described
+from hybridgpu.inventory.shape import Block, Choice, Either, Flag, ListOf, MapOf, Shape, Text, Whole, described
 from hybridgpu.inventory.synonyms import synonym
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.spelling import is_slip, nearest
@@ -180,8 +180,7 @@ def _map(node: Mapping, shape: MapOf, report: Report) -> Node:
 
 
 def _block(node: Mapping, shape: Block, report: Report) -> Node:
-    given, node = node, _known(node, shape, report)
-    renamed = {right.text for (right, _), (word, _) in zip(node.entries, given.entries, strict=True) if right != word}
+    node = _known(node, shape, report)
     entries: list[tuple[Scalar, Node]] = []
     mode = _discriminated(node, shape, report, entries)
     for word, value in node.entries:
@@ -194,23 +193,13 @@ def _block(node: Mapping, shape: Block, report: Report) -> Node:
             message = f"{key.name} has no meaning with {shape.by} {mode}; it is allowed with {listed(key.words)}"
             report.add(KEY_OF_OTHER_MODE, word, message)
         else:
-            entries.append((word, _value(value, key, key.name in renamed, report)))
+            entries.append((word, clean(value, key.shape, report, key.name)))
     for key in shape.keys:
         here = not key.words or mode in key.words
         if key.required and here and node.get(key.name) is None:
             allowed = f"; allowed: {described(key.shape)}"
             report.add(MISSING_KEY, node, f"{key.name} is missing here ({shape.what}){allowed}", f"Add {key.name}.")
     return Mapping(tuple(entries), node.line, node.column)
-
-
-def _value(value: Node, key: Key, renamed: bool, report: Report) -> Node:
-    """The clean value of a key. Where the key is `renamed`, nothing is said about the value itself: it is a guess."""
-    if not renamed:
-        return clean(value, key.shape, report, key.name)
-    aside = Report(report.file)
-    done = clean(value, key.shape, aside, key.name)
-    report.findings += [finding for finding in aside.findings if finding.place != report.place(value)]
-    return done
 
 
 def _discriminated(node: Mapping, shape: Block, report: Report, entries: list[tuple[Scalar, Node]]) -> str | None:
@@ -243,6 +232,8 @@ def _known(node: Mapping, shape: Block, report: Report) -> Mapping:
             taken.add(right)
             sure = word.text == right or is_slip(word.text, right)
             kept = value if sure else Unreadable(word.line, word.column)
+            if word.text != right:
+                report.doubt(value)
             entries.append((Scalar(right, True, word.line, word.column), kept))
         else:
             entries.append((word, Unreadable(word.line, word.column)))

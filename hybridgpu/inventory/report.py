@@ -40,6 +40,7 @@ class Report:
     def __init__(self, file: str) -> None:
         self.file = file
         self.findings: list[Finding] = []
+        self._doubted: set[Place] = set()
 
     def place(self, where: Marked) -> Place:
         """The place of a node in this file."""
@@ -52,8 +53,14 @@ class Report:
         others = tuple(Related(self.place(other), what) for other, what in related)
         self.take(Finding(rule, self.place(where), message, hint or rule.fix, others))
 
+    def doubt(self, where: Marked) -> None:
+        """Says that what the value there is meant for is a guess, so that nothing more is reported about it."""
+        self._doubted.add(self.place(where))
+
     def take(self, finding: Finding) -> None:
         """A mistake that somebody else found, with its place in this file."""
+        if finding.place in self._doubted:
+            return
         if len(self.findings) >= MOST_FINDINGS:
             message = f"stopped after {MOST_FINDINGS} findings"
             self.findings.append(Finding(ENOUGH, finding.place, message, ENOUGH.fix))
