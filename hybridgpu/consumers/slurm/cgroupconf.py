@@ -20,7 +20,7 @@ BAD_VALUE = Rule(
     "slurm-cgroup-bad-value",
     Severity.ERROR,
     "The value is none that the key takes: every daemon that reads cgroup.conf stops with a fatal error.",
-    "Write yes or no, or a number without a unit, as the key takes it.",
+    "Write one of the values allowed; a number has no unit.",
     "S:src/common/parse_value.c; slurmd -G on 22.05, 24.11, 26.05",
 )
 DEAD_KEY = Rule(
@@ -78,19 +78,22 @@ def _judge_pair(pair: Pair, release: Release, verdict: Verdict) -> None:
         verdict.die(UNKNOWN_KEY, pair.place, message, "remove the key")
     elif takes in ("defunct", "obsolete"):
         verdict.note(DEAD_KEY, pair.place, f"{key} has no effect in Slurm {release}")
-    elif not _taken(pair.value, takes):
-        message = f"{key}={pair.value} is not taken by Slurm {release}; allowed: {_ALLOWED[takes]}"
+    elif not _taken(pair.value, takes, release):
+        allowed = _ALLOWED.get(takes) or ", ".join(release.cgroup_plugins)
+        message = f"{key}={pair.value} is not taken by Slurm {release}; allowed: {allowed}"
         verdict.die(BAD_VALUE, pair.place, message)
     elif key == "MemorySwappiness" and (unsigned(pair.value, 64, kilo=True) or 0) > 100:
         verdict.note(TOO_HIGH, pair.place, f"{key}={pair.value} is more than 100")
 
 
-def _taken(value: str, takes: CgroupValue) -> bool:
+def _taken(value: str, takes: CgroupValue, release: Release) -> bool:
     match takes:
         case "flag":
             return flag(value) is not None
         case "percent":
             return is_float(value)
+        case "plugin":
+            return value in release.cgroup_plugins
         case "number":
             return unsigned(value, 64, kilo=True) is not None
         case _:

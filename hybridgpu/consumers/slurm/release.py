@@ -16,8 +16,8 @@ from hybridgpu.consumers.slurm.confkeys import COMMON
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-CgroupValue = Literal["flag", "percent", "number", "text", "defunct", "obsolete", "removed"]
-"""What a key of cgroup.conf takes: yes or no, a number with a fraction, a whole number, or any text.
+CgroupValue = Literal["flag", "percent", "number", "plugin", "text", "defunct", "obsolete", "removed"]
+"""What a key of cgroup.conf takes: yes or no, a number with a fraction, a whole number, a plugin, or any text.
 
 `defunct` and `obsolete` keys do nothing but give a line in the log at every start (an error, a warning); a `removed`
 one is known only in order to die of it.
@@ -43,6 +43,7 @@ class Release:
     prolog_flags: the values of PrologFlags (prolog_str2flags).
     cgroup_keys: the keys of cgroup.conf and what each takes, see CgroupValue (_read_slurm_cgroup_conf, in
         S@22.05:src/common/cgroup.c, later S:src/interfaces/cgroup.c; measured 22.05, 24.11, 26.05).
+    cgroup_plugins: the values of CgroupPlugin (cgroup_g_init; slurmd -D on 22.05, 24.11, 26.05).
     reload: what makes a changed Gres= hold: `scontrol reconfigure`, or a restart of slurmctld and the node's slurmd
         (measured: 22.05 restart, 24.11 and 26.05 reconfigure; scontrol.1 of 23.11).
     prolog_lines_add_up, task_prolog_lines_add_up: a second Prolog= (Epilog=), TaskProlog= line adds to the first, or
@@ -71,6 +72,7 @@ class Release:
     node_keys: frozenset[str]
     prolog_flags: tuple[str, ...]
     cgroup_keys: Mapping[str, CgroupValue]
+    cgroup_plugins: tuple[str, ...]
     reload: Literal["restart", "reconfigure"]
     prolog_lines_add_up: bool
     task_prolog_lines_add_up: bool
@@ -138,10 +140,12 @@ _22_05 = Release(
         **_taking("percent", "AllowedKmemSpace", "AllowedRAMSpace", "AllowedSwapSpace", "MaxKmemPercent"),
         **_taking("percent", "MaxRAMPercent", "MaxSwapPercent", "MemoryLimitThreshold"),
         **_taking("number", "MemorySwappiness", "MinKmemSpace", "MinRAMSpace"),
-        **_taking("text", "CgroupMountpoint", "CgroupPlugin"),
+        **_taking("plugin", "CgroupPlugin"),
+        **_taking("text", "CgroupMountpoint"),
         **_taking("obsolete", "AllowedDevicesFile"),
         **_taking("removed", "CgroupReleaseAgentDir"),
     },
+    cgroup_plugins=("autodetect", "cgroup/v1", "cgroup/v2"),
     reload="restart",
     prolog_lines_add_up=False,
     task_prolog_lines_add_up=False,
@@ -187,6 +191,7 @@ _24_05 = replace(
     node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},
     prolog_flags=(*_23_11.prolog_flags, "RunInJob"),
     cgroup_keys={**_23_11.cgroup_keys, "SystemdTimeout": "number"},
+    cgroup_plugins=(*_23_11.cgroup_plugins, "disabled"),
     prolog_lines_add_up=True,
 )
 _24_11 = replace(

@@ -7,7 +7,15 @@ import pytest
 from hybridgpu.consumers.slurm import RELEASES
 from tests.consumers.slurm.sites import judged, site
 
-VALUES = {"flag": "yes", "percent": "10.5", "number": "10", "text": "/x", "obsolete": "/x", "removed": "/x"}
+VALUES = {
+    "flag": "yes",
+    "percent": "10.5",
+    "number": "10",
+    "text": "/x",
+    "plugin": "autodetect",
+    "obsolete": "/x",
+    "removed": "/x",
+}
 KEYS = {
     f"{key}={VALUES.get(takes, 'yes')}"
     for release in RELEASES.values()
@@ -20,7 +28,7 @@ TAKEN = (
     *("ConstrainCores=up", "ConstrainRAMSpace=NO", "constraincores=1", "AllowedRAMSpace=-5", "AllowedRAMSpace=1e3"),
     *("AllowedRAMSpace=0x10", "AllowedRAMSpace=.5", "AllowedRAMSpace=+5.", "AllowedRAMSpace=infinite"),
     *("AllowedRAMSpace=nan", "MemorySwappiness=100", "MemorySwappiness=010", "MinRAMSpace=10k"),
-    *("MinRAMSpace=unlimited", "CgroupPlugin=x"),
+    *("MinRAMSpace=unlimited", "CgroupPlugin=cgroup/v1"),
 )
 REFUSED = (
     *("ConstrainCores=maybe", "IgnoreSystemd=maybe", "ConstrainDevices=y", "ConstrainCores=on", "AllowedRAMSpace=x"),
@@ -70,6 +78,8 @@ def test_what_the_daemons_complain_of(text: str) -> None:
         ("CgroupReleaseAgentDir=/x", "26.05", "was dropped in 25.11"),
         ("CgroupAutomount=maybe", "24.11", "no effect"),
         ("Include none.conf", "24.11", "no such file"),
+        ("CgroupPlugin=cgroup/v3", "24.11", "allowed: autodetect, cgroup/v1, cgroup/v2, disabled"),
+        ("CgroupPlugin=disabled", "23.11", "allowed: autodetect, cgroup/v1, cgroup/v2"),
     ],
 )
 def test_a_key_of_another_release_is_said_to_be_one(text: str, major: str, words: str) -> None:
