@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ClusterShell.NodeSet import NodeSet
 
-from hybridgpu.inventory.cores import Sockets, completed, socket_range
+from hybridgpu.inventory.cores import completed, hardware_in, socket_range
 from hybridgpu.inventory.entries import Inventory, NodeGroup
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -210,8 +210,8 @@ def _ids_seen(facts: GpuFacts, wanted: tuple[Instance, ...]) -> list[tuple[int, 
 
 def _cores(group: NodeGroup, facts: Facts) -> tuple[str | None, ...]:
     """Per GPU the range to write as Cores=, or None where what the facts say is not whole sockets of the class."""
-    sockets = Sockets.of(dict(group.slurm))
-    return tuple(socket_range(gpu.cores, sockets) if gpu.cores and sockets else None for gpu in facts.gpus)
+    hardware = hardware_in(completed(group.slurm))
+    return tuple(socket_range(gpu.cores, hardware) if gpu.cores else None for gpu in facts.gpus)
 
 
 def _in_slurm_order(devices: Iterator[Device], owners: tuple[Scheduler, ...], autodetect: str) -> tuple[Device, ...]:

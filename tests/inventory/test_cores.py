@@ -4,25 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hybridgpu.inventory.cores import Sockets, completed, socket_range
-
-
-@pytest.mark.parametrize(
-    ("keys", "sockets"),
-    [
-        ({"Sockets": "2", "CoresPerSocket": "32"}, Sockets(2, 32)),
-        ({"CPUs": "256", "Sockets": "2", "ThreadsPerCore": "2"}, Sockets(2, 64)),
-        ({"cpus": "64", "SOCKETS": "2"}, Sockets(2, 32)),
-        ({"Boards": "2", "SocketsPerBoard": "2", "CoresPerSocket": "8"}, Sockets(4, 8)),
-        ({"CPUs": "64"}, None),
-        ({"Sockets": "2"}, None),
-        ({"Sockets": "two", "CoresPerSocket": "8"}, None),
-        ({"Sockets": "2", "CPUs": "64", "ThreadsPerCore": "0"}, None),
-        ({}, None),
-    ],
-)
-def test_sockets_of_node_keys(keys: dict[str, str], sockets: Sockets | None) -> None:
-    assert Sockets.of(keys) == sockets
+from hybridgpu.consumers.slurm.hardware import Hardware
+from hybridgpu.inventory.cores import completed, socket_range
 
 
 @pytest.mark.parametrize(
@@ -43,7 +26,7 @@ def test_sockets_of_node_keys(keys: dict[str, str], sockets: Sockets | None) -> 
     ],
 )
 def test_only_whole_sockets_are_written(cores: str, written: str | None) -> None:
-    assert socket_range(cores, Sockets(2, 32)) == written
+    assert socket_range(cores, Hardware(2, 32, 1)) == written
 
 
 @pytest.mark.parametrize(
@@ -54,6 +37,7 @@ def test_only_whole_sockets_are_written(cores: str, written: str | None) -> None
         ("Boards=2 SocketsPerBoard=2 CPUs=32", "Boards=2 SocketsPerBoard=2 CoresPerSocket=8 CPUs=32"),
         ("CPUs=64", "CPUs=64"),
         ("CPUs=65 Sockets=2", "CPUs=65 Sockets=2"),
+        ("CPUs=64 SocketsPerBoard=2 Sockets=4", "CPUs=64 SocketsPerBoard=2 Sockets=4 CoresPerSocket=32"),
         ("CPUs=2 Sockets=2", "CPUs=2 Sockets=2 CoresPerSocket=1"),
         ("CPUs=64 Sockets=2 CoresPerSocket=16", "CPUs=64 Sockets=2 CoresPerSocket=16"),
         ("Sockets=2", "Sockets=2"),
@@ -65,9 +49,9 @@ def test_cores_per_socket_is_completed(given: str, written: str) -> None:
 
 
 def test_a_socket_of_one_core() -> None:
-    assert socket_range("1", Sockets(2, 1)) == "1"
+    assert socket_range("1", Hardware(2, 1, 1)) == "1"
 
 
 def test_sockets_beyond_all_measure_are_only_counted() -> None:
-    assert socket_range("0-65534", Sockets(65535, 65535)) == "0-65534"
-    assert socket_range("0-31", Sockets(65535, 65535)) is None
+    assert socket_range("0-65534", Hardware(65535, 65535, 1)) == "0-65534"
+    assert socket_range("0-31", Hardware(65535, 65535, 1)) is None

@@ -13,6 +13,8 @@ from hybridgpu.consumers.slurm.values import core_set, unsigned
 from hybridgpu.model.finding import Rule, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hybridgpu.consumers.slurm.conf import NodeRecord
     from hybridgpu.consumers.slurm.verdict import Verdict
 
@@ -50,13 +52,29 @@ class Hardware:
         """The number of cores: what Cores= in gres.conf counts."""
         return self.sockets * self.cores_per_socket
 
+    def whole_socket(self, first: int, last: int) -> bool:
+        """Whether the cores from `first` to `last` are one socket, or all of them: what Slurm takes for a GPU's Cores=
+        (S:src/interfaces/gres.c _check_core_range_matches_sock).
+        """
+        if (first, last) == (0, self.cores - 1):
+            return True
+        return first % self.cores_per_socket == 0 and last == first + self.cores_per_socket - 1 and last < self.cores
+
 
 def hardware(node: NodeRecord) -> Hardware:
-    """Sockets, cores and threads, with the defaults and resets that Slurm applies."""
-    cores = _of(node, "corespersocket") or 1
-    threads = _of(node, "threadspercore") or 1
-    boards = _of(node, "boards") or 1
-    cpus, per_board, sockets = _of(node, _cpus_key(node)), _of(node, "socketsperboard"), _of(node, "sockets")
+    """Sockets, cores and threads of a NodeName line, with the defaults and resets that Slurm applies."""
+    keys = ("corespersocket", "threadspercore", "boards", "socketsperboard", "sockets", "cpus", "procs")
+    return hardware_of({key: text for key in keys if (text := node.text(key)) is not None})
+
+
+def hardware_of(values: Mapping[str, str]) -> Hardware:
+    """The same of NodeName keys in lower case and their values."""
+
+    def of(key: str) -> int | None:
+        return unsigned(values[key], 16) if key in values else None
+
+    cores, threads, boards = of("corespersocket") or 1, of("threadspercore") or 1, of("boards") or 1
+    cpus, per_board, sockets = of("cpus" if "cpus" in values else "procs"), of("socketsperboard"), of("sockets")
     if per_board is not None:
         return Hardware(boards * (per_board or 1), cores, threads)
     if sockets is not None:
