@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.consumers.slurm.release import RELEASES, Release, history
 from hybridgpu.consumers.slurm.values import multiplier
 from hybridgpu.files.quoting import listed, shown
@@ -18,8 +19,9 @@ from hybridgpu.inventory.hosts import HostlistError, expand
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.naming import gres_id
+from hybridgpu.model.site import KUBERNETES_CARDS
 
-OUR_GRES = ("gpu", "mps", "shard", "hybridgpu_k8s")
+OUR_GRES = ("gpu", *SHARED, KUBERNETES_CARDS)
 """The GRES names that hybridgpu alone writes."""
 
 _SOURCE = "S:src/common/read_config.c _parse_nodename"

@@ -18,7 +18,7 @@ from hybridgpu.inventory.slurmfiles import Reader
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.naming import gres_id
 from hybridgpu.model.sharing import Scheduler
-from hybridgpu.model.site import SlurmCluster, SlurmSite
+from hybridgpu.model.site import KUBERNETES_CARDS, SlurmCluster, SlurmSite
 
 AUTODETECT = Rule(
     "inventory-autodetect-unknown-to-release",
@@ -178,7 +178,7 @@ def _judge_gres_name(name: Scalar, report: Report) -> bool:
     """Reports a name that a site may not list: it may gpu, mps and shard, but neither our own GRES nor one that Slurm
     cannot tell from these. Gives whether there was something to report."""
     lower = name.text.lower()
-    if lower == "hybridgpu_k8s":
+    if lower == KUBERNETES_CARDS:
         report.add(RESERVED_GRES, name, f"the GRES {name.text} is hybridgpu's own")
     elif name.text in OUR_GRES or not is_reserved(name.text):
         return False

@@ -20,6 +20,7 @@ from hybridgpu.inventory.nodeentry import ReadEntry
 from hybridgpu.inventory.nodekeys import OUR_GRES, NodeKeys, is_reserved
 from hybridgpu.inventory.report import Marked, Report
 from hybridgpu.model.finding import Finding, Place, Related, Severity
+from hybridgpu.model.site import KUBERNETES_CARDS
 
 _HEAD = ("ClusterName=c", "SlurmctldHost=c", "SelectType=select/cons_tres", "MaxNodeCount=65536")
 """Of a slurm.conf that is right. MaxNodeCount: there may be further nodes, which the raw lines are about."""
@@ -113,7 +114,7 @@ def _files(site: Mapping | None, entries: Sequence[ReadEntry], gres_lines: Seque
     for text in (*_HEAD, "Include gpu.conf", "Include nodes.conf"):
         files.write("slurm.conf", [(text, None)])
     names = site.scalars("gresTypes") if site else ()
-    ours = tuple(name for name in OUR_GRES if name != "hybridgpu_k8s")
+    ours = tuple(name for name in OUR_GRES if name != KUBERNETES_CARDS)
     further = dict.fromkeys(name.text for name in names if not is_reserved(name.text))
     types = f"GresTypes={','.join([*ours, *further])}"
     files.write("gpu.conf", [(types, names[0] if names else None)])

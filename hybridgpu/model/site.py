@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import Scheduler, Sharing
 
+KUBERNETES_CARDS = "hybridgpu_k8s"
+"""The GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (run on 24.11)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Device:

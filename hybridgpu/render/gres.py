@@ -10,14 +10,10 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 
 from hybridgpu.consumers.slurm import RELEASES
+from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.model.sharing import Mode, Scheduler
-from hybridgpu.model.site import Device, NodeBody
+from hybridgpu.model.site import KUBERNETES_CARDS, Device, NodeBody
 from hybridgpu.render.hostlist import fold_device
-
-KUBERNETES_CARDS = "hybridgpu_k8s"
-"""GRES that holds Kubernetes' cards of a split node, so that task/cgroup denies them to jobs (run on 24.11)."""
-
-SHARED = frozenset(("mps", "shard"))
 
 _MPS_PER_GPU = 100
 
@@ -60,7 +56,7 @@ def instances_by_one_file(body: NodeBody, gres_types: Collection[str]) -> bool:
     """
     if body.slurm is None or not RELEASES[body.slurm.version].splits_mig:
         return False
-    return not SHARED.isdisjoint(gres_types) and any(device.profile for device in body.slurm_devices)
+    return any(name in gres_types for name in SHARED) and any(device.profile for device in body.slurm_devices)
 
 
 def gres_lines(body: NodeBody, gres_types: Collection[str]) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
 from hybridgpu.model.sharing import Scheduler
-from hybridgpu.model.site import Device, NodeBody, NodeConfig, Site, SlurmCluster
-from hybridgpu.render.gres import KUBERNETES_CARDS, shares_per_gpu, written_files
+from hybridgpu.model.site import KUBERNETES_CARDS, Device, NodeBody, NodeConfig, Site, SlurmCluster
+from hybridgpu.render.gres import shares_per_gpu, written_files
 from hybridgpu.render.hostlist import fold_hosts
 from hybridgpu.render.slurm import gres_types
 from hybridgpu.render.tree import slurm_texts

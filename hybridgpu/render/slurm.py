@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hybridgpu.consumers.slurm import RELEASES
+from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.model.sharing import Mode, Scheduler
-from hybridgpu.model.site import NodeBody, NodeConfig, Site, SlurmCluster
-from hybridgpu.render.gres import KUBERNETES_CARDS, SHARED, gres_lines, gres_value, shares_per_gpu
+from hybridgpu.model.site import KUBERNETES_CARDS, NodeBody, NodeConfig, Site, SlurmCluster
+from hybridgpu.render.gres import gres_lines, gres_value, shares_per_gpu
 from hybridgpu.render.hostlist import fold_hosts, fold_paired, fold_ports, sorted_hosts
 
-_ORDER = ("gpu", "mps", "shard")
+_ORDER = ("gpu", *SHARED)
 _PAIRED = {"NodeAddr": fold_paired, "NodeHostname": fold_paired, "BcastAddr": fold_paired, "Port": fold_ports}
 
 
@@ -96,7 +97,7 @@ def _quoted(value: str) -> str:
 def gres_types(site: Site) -> tuple[str, ...]:
     """GresTypes: gpu, then what some node shares or what was there before, then the site's, and ours for split nodes.
 
-    The order is Slurm's environment's: mps before shard (facts: run on three releases). A name once there stays.
+    The order is Slurm's environment's: mps before shard (run on 22.05, 24.11, 26.05). A name once there stays.
     """
     bodies = slurm_bodies(site)
     wanted = {"gpu", *(shares[0] for body in bodies if (shares := shares_per_gpu(body)))}
@@ -111,10 +112,10 @@ def gres_types(site: Site) -> tuple[str, ...]:
 
 
 def hooks_wanted(site: Site) -> bool:
-    """Whether some node needs our prolog, epilog and task prolog (design section 6)."""
+    """Whether some node needs our prolog, epilog and task prolog."""
     bodies = slurm_bodies(site)
     cut = any(b.slurm and b.sharing.mode is Mode.MIG and b.slurm.autodetect != "nvml" for b in bodies)
-    return cut or any(b.sharing.daemons for b in bodies) or SHARED.issubset(gres_types(site))
+    return cut or any(b.sharing.daemons for b in bodies) or set(SHARED) <= set(gres_types(site))
 
 
 def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:

@@ -26,7 +26,7 @@ class BadHostlist(ValueError):
     """A host list that Slurm does not take; the text says which part and why."""
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def expand(text: str, suffix: bool = True) -> tuple[str, ...]:
     """Every name of the list, doubles included.
 

@@ -48,8 +48,8 @@ def nfd_values(cluster: KubernetesCluster) -> dict[str, Any]:
 def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict[str, Any]]:
     """ConfigMap and DaemonSet of a split node's plugin: the chart has no way to say which cards it may see.
 
-    NVIDIA_VISIBLE_DEVICES carries PCI indices; not privileged, or the container would see every card (facts: read from
-    the chart's templates; unconfirmed on hardware).
+    NVIDIA_VISIBLE_DEVICES carries PCI indices; not privileged, or the container would see every card (read from the
+    chart's templates; unconfirmed on hardware).
     """
     assert config.visible is not None  # noqa: S101 - asked for split nodes only
     name = f"hybridgpu-device-plugin-{config.hash}"
