@@ -6,6 +6,7 @@ It says what a value may look like. What needs more than the value (hosts named 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hybridgpu.inventory.schema import INVENTORY
@@ -70,3 +71,7 @@ def _variant(shape: Block, word: str) -> dict[str, Any]:
             "required": [key.name for key in shape.keys if key.required and key.words and here(key)],
         },
     }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))
