@@ -1,5 +1,5 @@
 # What there is to do with a checkout. `make help` lists it. Everything is made in the checkout, but for the roots
-# with Slurm: those are in ${XDG_CACHE_HOME:-~/.cache}/hybridgpu, and other checkouts use them too.
+# with Slurm and the API server: those are in ${XDG_CACHE_HOME:-~/.cache}/hybridgpu, for other checkouts too.
 
 .PHONY: help demo test test-fast soak bench lint format prepare roots clean
 .DEFAULT_GOAL := help
@@ -27,13 +27,13 @@ help: ## list the targets
 demo: .venv/.runs ## see it work, on example sites, in a minute
 	@PATH="$(CURDIR)/$(BIN):$$PATH" demo/run
 
-test: prepare .venv/.tests ## lint, then every test once, with fixed seeds; as root with real Slurm
+test: prepare .venv/.tests ## lint, then every test once, with fixed seeds; as root with real Slurm and Kubernetes
 	@$(MAKE) lint roots
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-test-fast: .venv/.tests ## the tests that need neither root nor Slurm, with coverage
+test-fast: .venv/.tests ## the tests that need neither root nor real daemons, with coverage
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -m "not slurm" --numprocesses=auto --dist=worksteal
+	$(BIN)/python -m coverage run -m pytest -m "not slurm and not kubernetes" --numprocesses=auto --dist=worksteal
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
 
@@ -57,8 +57,8 @@ format: .venv/.tests ## put the code into the house's form
 prepare: ## install what tests need from the system (root on Debian), or say what is missing
 	@testbed/prepare
 
-roots: .venv/.tests ## build the roots with Slurm that are missing
-	@$(BIN)/python -m testbed.slurm
+roots: .venv/.tests ## build what is missing of the roots with Slurm and the API server
+	@$(BIN)/python -m testbed
 
 clean: ## remove what was made in the checkout; the roots stay
 	rm -rf .venv build dist out .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -1,13 +1,16 @@
-"""What every test may use: how many examples to run, what to do where a machine lacks something, real Slurm."""
+"""What every test may use: how many examples to run, what to do where a machine lacks something, the real programs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import NoReturn
 
 import hypothesis
 import pytest
 
+from testbed.kubernetes.programs import Programs
+from testbed.kubernetes.server import ApiServer
 from testbed.slurm.root import SUITES, SlurmRoot
 
 hypothesis.settings.register_profile("house", derandomize=True, database=None, deadline=None)
@@ -38,3 +41,13 @@ def root_of(release: str) -> SlurmRoot:
 def slurm_root(request: pytest.FixtureRequest) -> SlurmRoot:
     """A root with Slurm, once for each release that there is a root for."""
     return root_of(request.param)
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    """A live API server, one for all tests of a worker: a test that uses it has the marker `kubernetes`."""
+    missing = Programs.missing()
+    if missing:
+        lacking(missing)
+    with ApiServer(Programs.found()) as server:
+        yield server
