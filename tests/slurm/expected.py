@@ -1,27 +1,17 @@
 """What each GPU model and layout must look like to Slurm: written down by hand, importing nothing of hybridgpu.
 
-Types: the driver's names in lower case. Placements: NVIDIA MIG user guide; largest profile first, each at the lowest
-free start that still lets the rest fit. GI ids follow the place: whole 0; halves 1, 2; quarters 3 to 6; eighths 7 to
-13 (the guide's listings). Capability numbers: 3 + 135*minor + 9*gi for the instance, one more for its compute instance.
+Profiles: NVIDIA MIG user guide and published listings. Placements: largest profile first (of one size the one with
+more compute slices, then by name), each at the lowest start that still lets the rest fit. GI ids follow the place:
+whole 0; halves 1, 2; quarters 3 to 6; eighths 7 to 13 (the guide's listings). Capability numbers, where no facts tell
+them: 3 + 135*minor + 9*gi for the instance, one more for its compute instance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-TYPES = {
-    "A100-SXM4-40GB": "a100-sxm4-40gb",
-    "A100-SXM4-80GB": "a100-sxm4-80gb",
-    "A30": "a30",
-    "H100-80GB-HBM3": "h100_80gb_hbm3",
-    "H100-NVL": "h100_nvl",
-    "H200": "h200",
-    "B200": "b200",
-    "V100-SXM2-32GB": "v100-sxm2-32gb",
-    "T4": "t4",
-    "L40S": "l40s",
-    "A40": "a40",
-}
+from tests.slurm.cards import CARDS
 
 
 @dataclass(frozen=True)
@@ -32,50 +22,141 @@ class Cut:
     instances: tuple[tuple[str, int], ...]
 
 
-def _cut(layout: dict[str, int], *instances: tuple[str, int]) -> Cut:
-    return Cut(tuple(layout.items()), instances)
+def _cut(*instances: tuple[str, tuple[int, ...]]) -> Cut:
+    """From each profile's GI ids."""
+    layout = tuple((profile, len(gis)) for profile, gis in instances)
+    return Cut(layout, tuple((profile, gi) for profile, gis in instances for gi in gis))
 
 
-def _seven(one: str, two: str, three: str, four: str, whole: str) -> tuple[Cut, ...]:
-    """The layouts people use on a card of 7 compute and 8 memory slices."""
+_EIGHTHS = {
+    40: "1g.5gb 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb",
+    80: "1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
+    94: "1g.12gb 1g.24gb 2g.24gb 3g.47gb 4g.47gb 7g.94gb",
+    96: "1g.12gb 1g.24gb 2g.24gb 3g.48gb 4g.48gb 7g.96gb",
+    141: "1g.18gb 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb",
+    144: "1g.18gb 1g.36gb 2g.36gb 3g.72gb 4g.72gb 7g.144gb",
+    180: "1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
+    186: "1g.23gb 1g.47gb 2g.47gb 3g.93gb 4g.93gb 7g.186gb",
+    189: "1g.24gb 1g.47gb 2g.47gb 3g.95gb 4g.95gb 7g.189gb",
+    269: "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb",
+    278: "1g.35gb 1g.70gb 2g.70gb 3g.139gb 4g.139gb 7g.278gb",
+}
+"""The profiles of cards of 7 compute and 8 memory slices, by GiB; `1g` has a twin with +me."""
+
+
+def _eighths(gib: int) -> tuple[Cut, ...]:
+    """Of a `1g` seven go on a card, at the eighths 0 to 6; a `4g` begins at 0, a `3g` at 0 or 4, a `2g` at 0, 2, 4."""
+    one, double, two, three, four, whole = _EIGHTHS[gib].split()
+    me = f"{one}+me"
     return (
-        _cut({one: 7}, *((one, gi) for gi in range(7, 14))),
-        _cut({two: 3, one: 1}, (two, 3), (two, 4), (two, 5), (one, 13)),
-        _cut({three: 2}, (three, 1), (three, 2)),
-        _cut({four: 1, three: 1}, (four, 1), (three, 2)),
-        _cut({one: 1, two: 1, four: 1}, (four, 1), (two, 5), (one, 13)),
-        _cut({three: 1, two: 1, one: 2}, (three, 2), (two, 3), (one, 9), (one, 10)),
-        _cut({whole: 1}, (whole, 0)),
-        _cut({one: 2}, (one, 7), (one, 8)),
+        _cut((whole, (0,))),
+        _cut((four, (1,)), (three, (2,))),
+        _cut((four, (1,)), (two, (5,)), (one, (13,))),
+        _cut((four, (1,)), (two, (5,)), (double, (6,))),
+        _cut((four, (1,)), (two, (5,)), (me, (13,))),
+        _cut((four, (1,)), (double, (5, 6))),
+        _cut((four, (1,)), (one, (11, 12, 13))),
+        _cut((three, (1, 2))),
+        _cut((three, (2,)), (two, (3, 4))),
+        _cut((three, (2,)), (two, (3,)), (one, (9, 10))),
+        _cut((three, (1,)), (two, (5,)), (one, (13,))),
+        _cut((three, (1,)), (two, (5,)), (double, (6,))),
+        _cut((three, (2,)), (one, (7, 8, 9, 10))),
+        _cut((three, (1,)), (one, (11, 12)), (me, (13,))),
+        _cut((two, (3, 4, 5)), (one, (13,))),
+        _cut((two, (3, 4, 5)), (double, (6,))),
+        _cut((two, (3, 4)), (one, (11, 12, 13))),
+        _cut((two, (3,)), (one, (9, 10, 11, 12, 13))),
+        _cut((two, (3,)), (double, (4,))),
+        _cut((double, (3, 4, 5, 6))),
+        _cut((double, (3, 4, 5)), (one, (13,))),
+        _cut((one, (7, 8, 9, 10, 11, 12, 13))),
+        _cut((one, (7, 8, 9, 10, 11, 12)), (me, (13,))),
+        _cut((one, (7, 8))),
+        _cut((me, (7,))),
     )
 
 
-CUTS: dict[str, tuple[Cut, ...]] = {
-    "A100-SXM4-40GB": _seven("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"),
-    "A100-SXM4-80GB": _seven("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"),
-    "H100-80GB-HBM3": _seven("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"),
-    "H100-NVL": _seven("1g.12gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb"),
-    "H200": _seven("1g.18gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),
-    "B200": _seven("1g.23gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"),
-    "A30": (
-        _cut({"1g.6gb": 4}, *(("1g.6gb", gi) for gi in range(3, 7))),
-        _cut({"2g.12gb": 2}, ("2g.12gb", 1), ("2g.12gb", 2)),
-        _cut({"2g.12gb": 1, "1g.6gb": 2}, ("2g.12gb", 1), ("1g.6gb", 5), ("1g.6gb", 6)),
-        _cut({"4g.24gb": 1}, ("4g.24gb", 0)),
-    ),
-}
+_QUARTERS = (
+    _cut(("4g.24gb", (0,))),
+    _cut(("2g.12gb", (1, 2))),
+    _cut(("2g.12gb", (1,)), ("2g.12gb+me", (2,))),
+    _cut(("2g.12gb", (1,)), ("1g.6gb", (5, 6))),
+    _cut(("2g.12gb+me", (1,)), ("1g.6gb", (5, 6))),
+    _cut(("1g.6gb", (3, 4, 5, 6))),
+    _cut(("1g.6gb", (3, 4, 5)), ("1g.6gb+me", (6,))),
+    _cut(("1g.6gb", (3,))),
+)
+"""A30: 4 compute and 4 memory slices."""
 
-PREFIXED = {
-    "4g.20gb": "a100_4g.20gb",
-    "7g.40gb": "a100_7g.40gb",
-    "1g.23gb": "b200_1g.23gb",
-    "2g.45gb": "b200_2g.45gb",
-    "3g.47gb": "h100_nvl_3g.47gb",
-    "4g.47gb": "h100_nvl_4g.47gb",
-    "2g.35gb": "h200_2g.35gb",
-    "4g.71gb": "h200_4g.71gb",
+_TWELFTHS = (
+    _cut(("4g.96gb", (0,))),
+    _cut(("4g.96gb+gfx", (0,))),
+    _cut(("2g.48gb", (1, 2))),
+    _cut(("2g.48gb+gfx", (1, 2))),
+    _cut(("2g.48gb", (1,)), ("2g.48gb+gfx", (2,))),
+    _cut(("2g.48gb+me.all", (1,)), ("2g.48gb-me", (2,))),
+    _cut(("2g.48gb", (1,)), ("1g.24gb", (5, 6))),
+    _cut(("2g.48gb-me", (1,)), ("1g.24gb+me.all", (5,)), ("1g.24gb-me", (6,))),
+    _cut(("2g.48gb", (1,)), ("1g.24gb", (5,)), ("1g.24gb+me", (6,))),
+    _cut(("1g.24gb", (3, 4, 5, 6))),
+    _cut(("1g.24gb", (3, 4)), ("1g.24gb+gfx", (5, 6))),
+    _cut(("1g.24gb", (3, 4, 5)), ("1g.24gb+me", (6,))),
+    _cut(("1g.24gb+gfx", (3, 4, 5, 6))),
+    _cut(("1g.24gb-me", (3, 4, 5, 6))),
+    _cut(("1g.24gb+me.all", (3,)), ("1g.24gb-me", (4, 5, 6))),
+)
+"""RTX PRO 6000: 4 compute slices and 12 units of memory, 3 for a `1g`: a quarter of the card."""
+
+
+def _halves(half: str, whole: str, *more: Cut) -> tuple[Cut, ...]:
+    """Cards that at most two share (MIG user guide r610)."""
+    return (
+        _cut((whole, (0,))),
+        _cut((f"{whole}+gfx", (0,))),
+        _cut((half, (1, 2))),
+        _cut((half, (1,)), (f"{half}+gfx", (2,))),
+        _cut((f"{half}-me", (1, 2))),
+        _cut((f"{half}+me.all", (1,)), (f"{half}-me", (2,))),
+        *more,
+    )
+
+
+def _cuts(family: str, gib: int) -> tuple[Cut, ...]:
+    match family:
+        case "eighths":
+            return _eighths(gib)
+        case "quarters":
+            return _QUARTERS
+        case "twelfths":
+            return _TWELFTHS
+        case _ if gib == 48:
+            return _halves("1g.24gb", "2g.48gb", _cut(("1g.24gb", (1,)), ("1g.24gb+me", (2,))))
+        case _:
+            return _halves("1g.16gb", "2g.32gb")
+
+
+CUTS = {name: _cuts(card.family, card.gib) for name, card in CARDS.items() if card.family}
+
+STARTS = {
+    "eighths": (8, (0, 0, 4, 0, 2, 4, 6, 0, 1, 2, 3, 4, 5, 6)),
+    "quarters": (4, (0, 0, 2, 0, 1, 2, 3)),
+    "twelfths": (12, (0, 0, 6, 0, 3, 6, 9)),
+    "halves": (2, (0, 0, 1)),
 }
-"""Profiles whose 32-bit id is another profile's too (computed, and seen live): they carry their model."""
+"""Each family's memory units, and at which of them a GI id begins."""
+
+PREFIXED = frozenset(
+    {
+        *("4g.20gb", "1g.23gb"),
+        *("7g.40gb", "2g.45gb"),
+        *("2g.48gb", "3g.47gb"),
+        *("3g.48gb", "4g.47gb"),
+        *("2g.35gb", "1g.36gb"),
+        *("4g.71gb", "3g.72gb"),
+    }
+)
+"""Profiles whose 32-bit id is the other's too, in pairs (computed, and seen live): they carry their model."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +169,29 @@ class Row:
     links: str | None = None
 
 
+def place(model: str, gi: int) -> tuple[int, int]:
+    """Where the instance with this id lies: its first memory unit, and how many it has."""
+    units, starts = STARTS[CARDS[model].family]
+    parts = next(parts for parts in (1, 2, 4, 8) if gi < 2 * parts - 1)
+    return starts[gi], units // parts
+
+
 def whole(model: str, minor: int, cores: str | None = None, name: str | None = None) -> Row:
-    return Row(name or TYPES[model], (f"/dev/nvidia{minor}",), cores)
+    """The row of a card that is not cut; `name` is its class's `type`."""
+    return Row(name or CARDS[model].type, (f"/dev/nvidia{minor}",), cores)
 
 
-def cut(cut_: Cut, minor: int, cores: str | None = None) -> list[Row]:
-    """The rows of one card, in Slurm's file order within each type."""
+def cut(
+    model: str, cut_: Cut, minor: int, cores: str | None = None, seen: Mapping[int, tuple[int, int]] | None = None
+) -> list[Row]:
+    """The rows of one card. `seen`: the capability numbers of facts by GI id, for the instance and its compute."""
     rows = []
     for profile, gi in cut_.instances:
-        cap = 3 + 135 * minor + 9 * gi
-        files = (f"/dev/nvidia{minor}", f"/dev/nvidia-caps/nvidia-cap{cap}", f"/dev/nvidia-caps/nvidia-cap{cap + 1}")
-        rows.append(Row(PREFIXED.get(profile, profile), files, cores))
+        first = 3 + 135 * minor + 9 * gi
+        numbers = seen[gi] if seen else (first, first + 1)
+        caps = (f"/dev/nvidia-caps/nvidia-cap{number}" for number in numbers)
+        name = f"{CARDS[model].profile_prefix}_{profile}" if profile in PREFIXED else profile
+        rows.append(Row(name, (f"/dev/nvidia{minor}", *caps), cores))
     return rows
 
 
