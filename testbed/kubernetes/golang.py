@@ -65,7 +65,8 @@ class Go:
     def run(self, *arguments: str, cwd: Path) -> str:
         """What a go command prints; its progress goes to standard error, and CalledProcessError is raised on failure.
 
-        Static programs, no workspace around; the module file is completed as needed.
+        Static programs, no workspace around; the module file is completed as needed. What Go leaves when it is killed
+        lies in `cwd`, for the caller to remove.
         """
         environment = {name: value for name, value in os.environ.items() if name != "GOROOT"}
         settings = {"GOTOOLCHAIN": self.toolchain, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
@@ -73,7 +74,7 @@ class Go:
             [self.command, *arguments],
             check=True,
             cwd=cwd,
-            env={**environment, **settings},
+            env={**environment, **settings, "GOTMPDIR": str(cwd)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -55,7 +55,7 @@ class Programs:
         with _locked(folder.parent / ".lock"):
             if not folder.is_dir():
                 for left in folder.parent.glob("*.building.*"):
-                    shutil.rmtree(left)
+                    shutil.rmtree(left, ignore_errors=True)
                 _build(folder)
         return cls(folder, KUBERNETES)
 
