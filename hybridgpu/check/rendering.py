@@ -49,7 +49,8 @@ def rendered(loaded: Loaded, root: Path, *, only: str | None, forget: bool) -> R
     assert site is not None  # noqa: S101 - the caller refuses an inventory with errors
     findings = list(loaded.findings)
     if not forget:
-        retained = retained_from(_there(root))
+        retained, unreadable = retained_from(_there(root))
+        findings += (replace(f, place=Place(str(root / f.place.file), 1)) for f in unreadable if f.place)
         kept = [name for name in retained.gres_types if name not in gres_types(site)]
         site = replace(site, retained=retained)
         if kept and site.slurm:

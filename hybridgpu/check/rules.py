@@ -32,7 +32,7 @@ from hybridgpu.inventory import (
     together,
 )
 from hybridgpu.model.finding import Rule
-from hybridgpu.render import obstacles, proof
+from hybridgpu.render import obstacles, proof, retained
 from hybridgpu.render.kubernetes import proof as kubernetes_proof
 
 
@@ -50,7 +50,7 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(facts, factsfields, factsconsistent, shelf, compile, load),
             *slurm.RULES,
             *kubernetes.RULES,
-            *_rules(obstacles, proof, kubernetes_proof, rendering, site, migmodel),
+            *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, migmodel),
         )
     )
 )

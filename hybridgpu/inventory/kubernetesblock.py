@@ -32,6 +32,7 @@ def read_kubernetes(node: Node, driver_root: str, report: Report) -> KubernetesS
         mps_root=word(block, "mpsRoot", "/run/nvidia/mps"),
         tolerations=tuple(_toleration(item, report) for item in tolerations if isinstance(item, Mapping)),
         driver_root=driver_root,
+        runtime_class=word(block, "runtimeClassName", ""),
     )
     return KubernetesSettings(cluster, report.place(node))
 

@@ -43,6 +43,7 @@ RAW_LINE = Text(
     "a line of gres.conf", r"[!$-&(-\[\]-~ \t]+", "one line without quotes, # or \\", "Name=nic Count=2", 1024
 )
 VALUE = Text("a value", rf"{_LINE}+", "one word without spaces, quotes, # or \\", "2000000", 65_536)
+RUNTIME_CLASS = Text("a RuntimeClass", _LABEL, "lower-case letters, digits and '-' inside", "nvidia", 63)
 NAMESPACE = Text("a namespace", _LABEL, "a DNS label: lower-case letters, digits and '-' inside", "gpu-operator", 63)
 KUBE_NAME = Text(
     "a node name", r"([a-z0-9.-]|\{host\})+", "a DNS name in which {host} is the host name", '"{host}.example.org"'
@@ -299,6 +300,11 @@ KUBERNETES = Block(
             default="nvidia-device-plugin, or gpu-operator",
         ),
         Key("mpsRoot", PATH, "Where Kubernetes' MPS daemons keep their files.", default="/run/nvidia/mps"),
+        Key(
+            "runtimeClassName",
+            RUNTIME_CLASS,
+            "RuntimeClass of the plugin's pods, where nvidia is not the nodes' default runtime.",
+        ),
         Key(
             "tolerations",
             ListOf("tolerations", TOLERATION),

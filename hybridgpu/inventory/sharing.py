@@ -27,6 +27,14 @@ RENAME_UNDER_OPERATOR = Rule(
     "Leave renameByDefault out, or use delivery: device-plugin.",
     "measured: device plugin 0.20.0 under config-manager",
 )
+SINGLE_UNDER_OPERATOR = Rule(
+    "inventory-single-under-operator",
+    Severity.WARNING,
+    "The operator's default config (mixed) offers the instances by other names at each start of the plugin, and the "
+    "kubelet counts per name: for a moment an instance may be given out twice.",
+    "Use migStrategy: mixed, or delivery: device-plugin.",
+    "measured: device plugin 0.20.0 under config-manager",
+)
 EXCLUSIVE_PROCESS = Rule(
     "inventory-exclusive-process",
     Severity.ERROR,
@@ -63,6 +71,9 @@ def read_sharing(
     rename = block.scalar("renameByDefault")
     if rename and rename.text == "true" and delivery == OPERATOR and in_kubernetes:
         report.add(RENAME_UNDER_OPERATOR, rename, "renameByDefault: true is not possible under the GPU operator")
+    single = block.scalar("migStrategy")
+    if single and single.text == "single" and delivery == OPERATOR and in_kubernetes:
+        report.add(SINGLE_UNDER_OPERATOR, single, "migStrategy: single is fragile under the GPU operator")
     mps = block.mapping("mps")
     if mps:
         _judge_mps(mps, block, mode, schedulers, report)

@@ -98,7 +98,9 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class RetainedConfig:
-    """A device-plugin config (kind `plugin`) or a MIG layout (kind `mig`) that nodes may still run: name and text."""
+    """What nodes may still run: a device-plugin config (kind `plugin`), a MIG layout (`mig`), or a whole file below
+    `kubernetes/` (`file`). Name and text.
+    """
 
     kind: str
     name: str
@@ -157,7 +159,8 @@ class Toleration:
 class KubernetesCluster:
     """The cluster-wide Kubernetes settings. `delivery` is `device-plugin` (the Helm chart) or `gpu-operator`.
 
-    `tolerations` are what the site's operands have already; `driver_root` is where the driver's files lie on a node.
+    `tolerations` are what the site's operands have already; `driver_root` is where the driver's files lie on a node;
+    `runtime_class` the RuntimeClass of the plugin's pods, empty where nvidia is the nodes' default runtime.
     """
 
     delivery: str
@@ -165,6 +168,7 @@ class KubernetesCluster:
     mps_root: str = "/run/nvidia/mps"
     tolerations: tuple[Toleration, ...] = ()
     driver_root: str = "/"
+    runtime_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)

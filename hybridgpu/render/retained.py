@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from hybridgpu.files.stamp import Ownership, ownership, without_stamp
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.site import Retained, RetainedConfig
-from hybridgpu.render.kubernetes.yamltext import dump
+from hybridgpu.render.kubernetes.config import short_hash
+
+UNREADABLE = Rule(
+    "render-retained-unreadable",
+    Severity.ERROR,
+    "A file of ours holds what this hybridgpu cannot read, so it is not known which configs nodes may still run.",
+    "Render with the hybridgpu that wrote it, or with --forget where no node runs a config of it.",
+    "hybridgpu",
+)
 
 _GRES_TYPES = re.compile(r"^GresTypes=(.*)$", re.MULTILINE)
 _GRES_NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_CONFIG_FILE = re.compile(r"kubernetes/chart/((?:values|daemonset)-[0-9a-f]{10}\.yaml)")
+_FILE = re.compile(r"kubernetes/((?:chart/(?:nfd|(?:values|daemonset)-[0-9a-f]{10})|operator/configmap-[a-z-]+)\.yaml)")
 _PLUGIN_MAP = "kubernetes/operator/configmap-device-plugin.yaml"
 _MIG_MAP = "kubernetes/operator/configmap-mig-parted.yaml"
 
 
-def retained_from(there: Mapping[str, bytes]) -> Retained:
-    """From the files of an older tree, by path: its GresTypes; its configs, where a file is ours and not edited."""
+def retained_from(there: Mapping[str, bytes]) -> tuple[Retained, tuple[Finding, ...]]:
+    """From the files of an older tree, by path, and an error for each that cannot be read.
+
+    Of a file that was edited since only configs are taken whose name is the hash of what they say.
+    """
     text = there.get("slurm/gpu.conf", b"").decode("utf-8", "replace")
     found = _GRES_TYPES.search(text)
     names = found[1].split(",") if found else ()
-    ours = {path: content for path, content in there.items() if ownership(content) is Ownership.OURS}
-    return Retained(
-        gres_types=tuple(dict.fromkeys(name for name in names if _GRES_NAME.fullmatch(name))),
-        plugin_configs=tuple(_configs(ours)),
-    )
+    configs: list[RetainedConfig] = []
+    findings: list[Finding] = []
+    for path, content in sorted(there.items()):
+        whose = ownership(content)
+        if whose is Ownership.FOREIGN or not path.startswith("kubernetes/"):
+            continue
+        try:
+            configs += _configs(path, content, whose)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"{path} cannot be read: {type(error).__name__}"
+            findings.append(Finding(UNREADABLE, Place(path, 1), message, UNREADABLE.fix))
+    gres_types = tuple(dict.fromkeys(name for name in names if _GRES_NAME.fullmatch(name)))
+    return Retained(gres_types, tuple(configs)), tuple(findings)
 
 
-def _configs(ours: Mapping[str, bytes]) -> Iterator[RetainedConfig]:
-    for path, content in sorted(ours.items()):
-        if named := _CONFIG_FILE.fullmatch(path):
-            yield RetainedConfig("chart", named[1], without_stamp(content).decode())
-    if _PLUGIN_MAP in ours:
-        for name, text in _loaded(ours[_PLUGIN_MAP])["data"].items():
-            if name != "default":
+def _configs(path: str, content: bytes, whose: Ownership) -> Iterator[RetainedConfig]:
+    """Raises KeyError, TypeError, ValueError or AttributeError for what is not of our making."""
+    named = _FILE.fullmatch(path)
+    if named and whose is Ownership.OURS:
+        yield RetainedConfig("file", named[1], without_stamp(content).decode())
+    if path == _PLUGIN_MAP:
+        for name, text in _loaded(content)["data"].items():
+            if re.fullmatch("[0-9a-f]{10}", name) and short_hash(_loaded(text.encode())) == name:
                 yield RetainedConfig("plugin", name, text)
-    if _MIG_MAP in ours:
-        import yaml
-
-        file = yaml.safe_load(_loaded(ours[_MIG_MAP])["data"]["config.yaml"])
-        for name, entry in file["mig-configs"].items():
-            if name.startswith("hybridgpu-"):
-                yield RetainedConfig("mig", name, dump(entry))
+    if path == _MIG_MAP:
+        for name, entry in _loaded(_loaded(content)["data"]["config.yaml"].encode())["mig-configs"].items():
+            if name == f"hybridgpu-{short_hash(entry)}":
+                yield RetainedConfig("mig", name, json.dumps(entry))
 
 
-def _loaded(content: bytes) -> dict[str, dict[str, str]]:
+def _loaded(content: bytes) -> Any:  # noqa: ANN401 - what a file holds
     import yaml
 
-    loaded: dict[str, dict[str, str]] = yaml.safe_load(content)
-    return loaded
+    try:
+        return yaml.load(content, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error

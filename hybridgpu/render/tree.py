@@ -31,7 +31,7 @@ SYNCED = ("slurm", "kubernetes/chart", "kubernetes/operator")
 def render_tree(site: Site) -> dict[str, Content]:
     """Relative path -> content, stamped. Node files are made when asked for: ten thousand are not held at once."""
     files: dict[str, Content] = {}
-    for part, texts in (("slurm", dict(slurm_files(site))), ("kubernetes", dict(kubernetes_files(site)))):
+    for part, texts in (("slurm", dict(slurm_files(site))), ("kubernetes", kubernetes_files(site))):
         group = group_id(texts)
         for name, text in texts.items():
             files[f"{part}/{name}"] = partial(stamp, name, text, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hybridgpu.check.rendering import rendered
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.kubernetes import PluginRuns
-from hybridgpu.files.stamp import without_stamp
+from hybridgpu.errors import Refused
+from hybridgpu.files.stamp import stamp, without_stamp
 from hybridgpu.files.tree import write
 from hybridgpu.inventory.load import load_site
 from hybridgpu.model.offer import SlurmOffer
 from hybridgpu.model.site import NodeBody, Site
+from hybridgpu.render.kubernetes.files import kubernetes_files
 from hybridgpu.render.kubernetes.proof import node_seen, prove_kubernetes
 from hybridgpu.render.tree import SYNCED, render_tree, slurm_texts
 from tests.conftest import soak
@@ -38,7 +41,7 @@ def documents(files: dict[str, Any], path: str) -> list[Any]:
 
 
 def configs(rendered_site: Site) -> dict[str, Any]:
-    """The plugin configs of the chart's values by hash."""
+    """The plugin configs of the chart's values by their key."""
     files = render_tree(rendered_site)
     found = {}
     for path in files:
@@ -89,7 +92,7 @@ def configs(rendered_site: Site) -> dict[str, Any]:
 def test_each_mode_has_its_config(tmp_path: Path, entry: str, config: dict[str, Any]) -> None:
     ((name, written),) = configs(site(tmp_path, text(f"gpu[1-2] dgx {entry}"))).items()
     assert yaml.safe_load(written) == config
-    assert len(name) == 10
+    assert re.fullmatch("config-[0-9a-f]{10}", name)  # never a number, though the chart writes it without quotes
 
 
 def test_equal_nodes_share_a_config_whoever_owns_them(tmp_path: Path) -> None:
@@ -119,8 +122,9 @@ def test_a_node_says_what_opens_and_closes_it(tmp_path: Path) -> None:
     closed, opened = (json.loads(files[f"nodes/{name}.json"]())["kubernetes"] for name in ("s1", "k1"))
     assert closed["config"] == opened["config"]
     assert closed["taints"] == [{"key": "hybridgpu.io/closed", "value": "owner", "effect": "NoSchedule"}]
-    assert (closed["labels"], closed["allocatable"]) == ({"hybridgpu.io/config": None}, {})
-    assert opened["labels"] == {"hybridgpu.io/config": opened["config"]}
+    other = {"nvidia.com/device-plugin.config": None}
+    assert (closed["labels"], closed["allocatable"]) == ({"hybridgpu.io/config": None, **other}, {})
+    assert opened["labels"] == {"hybridgpu.io/config": opened["config"], **other}
     assert (opened["taints"], opened["allocatable"]) == ([], {"nvidia.com/gpu": 8})
 
 
@@ -143,10 +147,14 @@ def test_the_operators_files(tmp_path: Path) -> None:
         {"devices": [7], "mig-enabled": False, "mig-devices": {}},
     ]
     assert file["all-disabled"] == [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
-    assert {frozenset(block["mig-devices"].items()) for block in file["all-balanced"]} == {
-        frozenset({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}.items()),
-        frozenset({"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}.items()),
-    }
+    balanced = {frozenset(block["mig-devices"].items()) for block in file["all-balanced"]}
+    assert frozenset({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}.items()) in balanced
+    assert frozenset({"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}.items()) in balanced
+    for name, entry in file.items():  # a block without a filter, or with an empty one, is for every card there is
+        if name.startswith("all-") and name not in ("all-disabled", "all-enabled"):
+            cards = [card for block in entry for card in block["device-filter"]]
+            assert cards
+            assert len(cards) == len(set(cards)), name
     assert json.loads(files["nodes/a1.json"]())["kubernetes"]["labels"]["nvidia.com/mig.config"] == "all-disabled"
     (patch,) = documents(files, "kubernetes/operator/clusterpolicy-patch.yaml")
     assert patch["spec"]["mig"] == {"strategy": None}
@@ -255,3 +263,58 @@ def agree(whole: Site, name: str, consumed: slurm.Consumption) -> None:
     mps = offer.sharing == "mps"  # Slurm counts percents there, not replicas
     theirs = {(r.indices, r.profile, r.count, 1 if mps else r.replicas) for r in plugin.offer.table()}
     assert theirs == slurm_rows(body, offer)
+
+
+def test_a_switch_of_delivery_keeps_what_nodes_still_run(tmp_path: Path) -> None:
+    out, path = tmp_path / "out", tmp_path / "inventory.yaml"
+
+    def render(written: str, *, forget: bool = False) -> set[str]:
+        path.write_text(written)
+        result = rendered(load_site(str(path)), out, only=None, forget=forget)
+        write(out, result.plan, result.wanted, SYNCED)
+        return {str(p.relative_to(out)) for p in (out / "kubernetes").rglob("*.yaml")}
+
+    entry = "a1 dgx time-slicing, replicas: 4"
+    chart = render(text(entry))
+    operator = render(text(entry, delivery=OPERATOR))
+    assert chart < operator
+    gone = render(text("{hosts: a1, class: dgx, owner: slurm, schedulers: [slurm], sharing: {mode: exclusive}}"))
+    assert chart | {path for path in operator if "configmap" in path} == gone
+    assert render(text(entry), forget=True) == chart
+
+
+@pytest.mark.parametrize(
+    "body", ["foo: bar\n", "data: null\n", "a: [\n", "\xff\xfe", "data: {config.yaml: 'mig-configs: null'}\n"]
+)
+def test_a_file_of_ours_that_cannot_be_read_is_refused_until_forgotten(tmp_path: Path, body: str) -> None:
+    out, path = tmp_path / "out", tmp_path / "inventory.yaml"
+    path.write_text(text("a1 dgx exclusive", delivery=OPERATOR))
+    for name in ("configmap-device-plugin.yaml", "configmap-mig-parted.yaml"):
+        (out / "kubernetes/operator").mkdir(parents=True, exist_ok=True)
+        (out / "kubernetes/operator" / name).write_bytes(stamp(name, body.encode("latin-1")))
+    with pytest.raises(Refused) as refusal:
+        rendered(load_site(str(path)), out, only=None, forget=False)
+    assert "render-retained-unreadable" in {finding.rule.id for finding in refusal.value.findings}
+    assert rendered(load_site(str(path)), out, only=None, forget=True).plan.replace
+
+
+def test_an_edited_map_still_gives_the_configs_whose_names_are_their_hashes(tmp_path: Path) -> None:
+    out, path = tmp_path / "out", tmp_path / "inventory.yaml"
+    path.write_text(text("a1 dgx time-slicing, replicas: 4", delivery=OPERATOR))
+    first = rendered(load_site(str(path)), out, only=None, forget=False)
+    write(out, first.plan, first.wanted, SYNCED)
+    file = out / "kubernetes/operator/configmap-device-plugin.yaml"
+    (key,) = (key for key in yaml.safe_load(file.read_bytes())["data"] if key != "default")
+    file.write_text(file.read_text() + "# mine\n")
+    path.write_text(text("a1 dgx time-slicing, replicas: 8", delivery=OPERATOR))
+    second = rendered(load_site(str(path)), out, only=None, forget=False)
+    assert key in yaml.safe_load(second.wanted["kubernetes/operator/configmap-device-plugin.yaml"]())["data"]
+
+
+def test_a_map_that_no_api_server_takes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = site(tmp_path, text("n1 dgx time-slicing, replicas: 4", delivery=OPERATOR))
+    sizes = [len(content) for path, content in kubernetes_files(small).items() if "configmap-" in path]
+    monkeypatch.setattr("hybridgpu.render.kubernetes.proof._MOST", max(sizes))
+    assert list(prove_kubernetes(small)) == []
+    monkeypatch.setattr("hybridgpu.render.kubernetes.proof._MOST", max(sizes) - 1)
+    assert [finding.rule.id for finding in prove_kubernetes(small)] == ["render-configmap-too-large"]

@@ -84,9 +84,9 @@ def test_gres_types_only_grow(tmp_path: Path) -> None:
     kept = replace(plain, retained=Retained(gres_types=("gpu", "mps", "shard", "nic", "hybridgpu_k8s")))
     assert gres_types(kept) == ("gpu", "mps", "shard", "nic", "hybridgpu_k8s")
     text = b"# Written by hybridgpu render; sha256=0 set=0\nGresTypes=gpu,shard\nPrologFlags=Contain\n"
-    assert retained_from({"slurm/gpu.conf": text}) == Retained(gres_types=("gpu", "shard"))
-    assert retained_from({}) == Retained()
-    assert retained_from({"slurm/gpu.conf": b"\xff\xfe GresTypes"}) == Retained()
+    assert retained_from({"slurm/gpu.conf": text}) == (Retained(gres_types=("gpu", "shard")), ())
+    assert retained_from({}) == (Retained(), ())
+    assert retained_from({"slurm/gpu.conf": b"\xff\xfe GresTypes"}) == (Retained(), ())
 
 
 def test_the_sites_own_is_merged(tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import KubernetesCluster
 from hybridgpu.render.kubernetes import tolerations
 from hybridgpu.render.kubernetes.config import CONFIG_LABEL, PluginConfig
 from hybridgpu.render.kubernetes.yamltext import Literal, dump
+
+_FALLBACK = ["named", "single"]
 
 PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 """What the DaemonSet of a split node runs: the chart's own image (values.yaml of 0.20.0)."""
@@ -19,8 +22,9 @@ PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 def values(config: PluginConfig, cluster: KubernetesCluster) -> dict[str, Any]:
     """The Helm values of the release that runs this config. On a split node it brings feature discovery alone."""
+    # The chart writes the key unquoted: a bare hash such as 3795448e16 would be a number there.
     given: dict[str, Any] = {
-        "config": {"map": {config.hash: Literal(dump(config.data))}, "fallbackStrategies": ["named", "single"]},
+        "config": {"map": {f"config-{config.hash}": Literal(dump(config.data))}, "fallbackStrategies": _FALLBACK},
         "nodeSelector": {CONFIG_LABEL: config.hash},
         "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
         "devicePlugin": {"enabled": config.visible is None},
@@ -30,6 +34,10 @@ def values(config: PluginConfig, cluster: KubernetesCluster) -> dict[str, Any]:
     }
     if cluster.driver_root != "/":
         given["nvidiaDriverRoot"] = cluster.driver_root
+    if cluster.runtime_class:
+        given["runtimeClassName"] = cluster.runtime_class
+    if cluster.namespace == "default":
+        given["allowDefaultNamespace"] = True
     return given
 
 
@@ -48,8 +56,8 @@ def nfd_values(cluster: KubernetesCluster) -> dict[str, Any]:
 def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict[str, Any]]:
     """ConfigMap and DaemonSet of a split node's plugin: the chart has no way to say which cards it may see.
 
-    NVIDIA_VISIBLE_DEVICES carries PCI indices; not privileged, or the container would see every card (read from the
-    chart's templates; unconfirmed on hardware).
+    NVIDIA_VISIBLE_DEVICES carries PCI indices; not privileged, or the container would see every card. For MIG it has
+    the capability and the variable that the chart gives (read from the chart's templates; unconfirmed on hardware).
     """
     assert config.visible is not None  # noqa: S101 - asked for split nodes only
     name = f"hybridgpu-device-plugin-{config.hash}"
@@ -57,13 +65,14 @@ def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict
     labels = {"app.kubernetes.io/name": "hybridgpu-device-plugin", CONFIG_LABEL: config.hash}
     pod = {
         "priorityClassName": "system-node-critical",
-        "runtimeClassName": "nvidia",
+        **({"runtimeClassName": cluster.runtime_class} if cluster.runtime_class else {}),
         "nodeSelector": {CONFIG_LABEL: config.hash},
         "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
-        "containers": [_plugin(config)],
+        "containers": [_plugin(config, cluster)],
         "volumes": [
             {"name": "kubelet-device-plugins-dir", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}},
             {"name": "config", "configMap": {"name": name}},
+            *([{"name": "driver-root", "hostPath": {"path": cluster.driver_root}}] if _own_root(cluster) else []),
         ],
     }
     return [
@@ -85,20 +94,29 @@ def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict
     ]
 
 
-def _plugin(config: PluginConfig) -> dict[str, Any]:
-    visible = ",".join(map(str, config.visible or ()))
+def _plugin(config: PluginConfig, cluster: KubernetesCluster) -> dict[str, Any]:
+    env = {
+        "CONFIG_FILE": "/config/config.yaml",
+        "NVIDIA_VISIBLE_DEVICES": ",".join(map(str, config.visible or ())),
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    }
+    mounts = {"kubelet-device-plugins-dir": "/var/lib/kubelet/device-plugins", "config": "/config"}
+    capabilities: dict[str, list[str]] = {"drop": ["ALL"]}
+    if config.mode is Mode.MIG:
+        env["NVIDIA_MIG_MONITOR_DEVICES"] = "all"
+        capabilities["add"] = ["SYS_ADMIN"]
+    if _own_root(cluster):
+        env["NVIDIA_DRIVER_ROOT"] = cluster.driver_root
+        mounts["driver-root"] = "/driver-root"
     return {
         "name": "nvidia-device-plugin-ctr",
         "image": PLUGIN_IMAGE,
         "command": ["nvidia-device-plugin"],
-        "env": [
-            {"name": "CONFIG_FILE", "value": "/config/config.yaml"},
-            {"name": "NVIDIA_VISIBLE_DEVICES", "value": visible},
-            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
-        ],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [
-            {"name": "kubelet-device-plugins-dir", "mountPath": "/var/lib/kubelet/device-plugins"},
-            {"name": "config", "mountPath": "/config"},
-        ],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "securityContext": {"capabilities": capabilities},
+        "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
     }
+
+
+def _own_root(cluster: KubernetesCluster) -> bool:
+    return cluster.driver_root != "/"

@@ -17,17 +17,28 @@ _SHARERS = {
 }
 
 
-def kubernetes_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Path below `kubernetes/` and content of each file; none where the site has no Kubernetes."""
+_PATCHED = (
+    "It replaces what the ClusterPolicy has of these keys, on every node of the operator, also outside the inventory:",
+    "nodes labelled with a key of another device-plugin ConfigMap, unlabelled MIG nodes under mig.strategy single, and",
+    "tolerations that the inventory does not name (kubernetes.tolerations) lose what they had. Plugin, feature",
+    "discovery and mig-manager restart.",
+)
+
+
+def kubernetes_files(site: Site) -> dict[str, bytes]:
+    """Path below `kubernetes/` and content of each file, those included that must be kept of an older tree."""
     cluster = site.kubernetes
     bodies = kubernetes_bodies(site)
-    if cluster is None or not bodies:
-        return
-    configs = {config.hash: config for config in (plugin_config(body, cluster) for body in bodies)}
-    if cluster.delivery == OPERATOR:
-        yield from _operator(site, cluster, bodies, configs)
-    else:
-        yield from _chart(site, cluster, configs)
+    made: dict[str, bytes] = {}
+    if cluster is not None and bodies:
+        configs = {config.hash: config for config in (plugin_config(body, cluster) for body in bodies)}
+        made.update(
+            _operator(site, cluster, bodies, configs)
+            if cluster.delivery == OPERATOR
+            else _chart(site, cluster, configs)
+        )
+    kept = {c.name: c.text.encode() for c in site.retained.plugin_configs if c.kind == "file"}
+    return {**{path: content for path, content in kept.items() if path not in made}, **made}
 
 
 def kubernetes_bodies(site: Site) -> list[NodeBody]:
@@ -37,22 +48,26 @@ def kubernetes_bodies(site: Site) -> list[NodeBody]:
 
 
 def _chart(site: Site, cluster: KubernetesCluster, configs: dict[str, PluginConfig]) -> Iterator[tuple[str, bytes]]:
-    release = "helm upgrade --install hybridgpu-{} nvdp/nvidia-device-plugin --version 0.20.0 -n " + cluster.namespace
     head = [f"Site {site.name}. Helm values for nvidia-device-plugin 0.20.0."]
-    yield (
-        "chart/nfd.yaml",
-        document([*head, "Once beside all configs: " + release.format("nfd")], chart.nfd_values(cluster)),
-    )
+    notes = [
+        "Once beside all configs, unless the site has node-feature-discovery already:",
+        _helm("nfd", "nfd", cluster),
+    ]
+    yield "chart/nfd.yaml", document([*head, *notes], chart.nfd_values(cluster))
     for config in configs.values():
-        notes = [*head, release.format(config.hash), *_about(config)]
+        notes = [*head, _helm(config.hash, f"values-{config.hash}", cluster), *_about(config)]
         yield f"chart/values-{config.hash}.yaml", document(notes, chart.values(config, cluster))
         if config.visible is not None:
             notes = [f"Site {site.name}. The device plugin of split nodes: it may see {list(config.visible)} alone."]
             objects = chart.split_objects(config, cluster)
             yield f"chart/daemonset-{config.hash}.yaml", documents([*notes, *_about(config)], objects)
-    for kept in site.retained.plugin_configs:
-        if kept.kind == "chart" and kept.name.rpartition("-")[2].removesuffix(".yaml") not in configs:
-            yield f"chart/{kept.name}", kept.text.encode()
+
+
+def _helm(release: str, file: str, cluster: KubernetesCluster) -> str:
+    return (
+        f"helm upgrade --install hybridgpu-{release} nvdp/nvidia-device-plugin --version 0.20.0 "
+        f"-n {cluster.namespace} --create-namespace -f {file}.yaml"
+    )
 
 
 def _operator(
@@ -67,8 +82,10 @@ def _operator(
     )
     yield "operator/configmap-mig-parted.yaml", document([head], operator.mig_map(bodies, cluster, kept))
     owner = "For the owner of the ClusterPolicy: kubectl patch clusterpolicy NAME --type merge --patch-file THIS"
-    yield "operator/clusterpolicy-patch.yaml", document([head, owner], operator.cluster_policy_patch(cluster))
-    yield "operator/helm-values.yaml", document([head, "For the owner of the release."], operator.helm_values(cluster))
+    patch = operator.cluster_policy_patch(cluster)
+    yield "operator/clusterpolicy-patch.yaml", document([head, owner, *_PATCHED], patch)
+    helm = "For the owner of the release: helm upgrade ... --reuse-values -f THIS"
+    yield "operator/helm-values.yaml", document([head, helm, *_PATCHED], operator.helm_values(cluster))
 
 
 def _about(config: PluginConfig) -> list[str]:

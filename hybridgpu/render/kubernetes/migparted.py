@@ -6,10 +6,12 @@ start (NVIDIA/mig-parted assert/config.go). Names are content hashes, so a chang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
-from hybridgpu.model.catalogue import find
+from hybridgpu.model.catalogue import models
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import NodeBody
@@ -45,32 +47,34 @@ def disabled_entry() -> Entry:
 
 
 def configs(bodies: Iterable[NodeBody]) -> dict[str, Entry]:
-    """Every config of the ConfigMap: those that NVIDIA generates for the models of the site, and the layouts.
+    """Every config of the ConfigMap: the layouts, and those that NVIDIA generates, for every model with MIG.
 
-    A ConfigMap of one's own takes the generated names away, which nodes of others may use (gpu-operator v26.3).
+    A ConfigMap of one's own takes the generated names away (gpu-operator v26.3), which nodes of others may use.
     """
-    wanted = list(bodies)
-    names = sorted({name for body in wanted for name in body.models})
-    found = _generated([model for model in map(find, names) if isinstance(model, GpuModel)])
-    found.update({layout_name(body): layout_entry(body) for body in wanted if body.sharing.mode is Mode.MIG})
+    found = _generated()
+    found.update({layout_name(body): layout_entry(body) for body in bodies if body.sharing.mode is Mode.MIG})
     return found
 
 
-def _generated(models: list[GpuModel]) -> dict[str, Entry]:
+@cache
+def _generated() -> dict[str, Entry]:
     """The names and contents that mig-manager generates by itself where it is left to (mig-parted pkg/mig/builder).
 
-    Where there are several models a block says by PCI id which cards it is for.
+    There per node, here once: so each block says by PCI id which cards it is for. An id that two models share, of which
+    one is cut otherwise, is left out: nothing tells them apart.
     """
-    found: dict[str, Entry] = {DISABLED: disabled_entry(), "all-enabled": [_block("all", {}, enabled=True)]}
     blocks: dict[str, dict[tuple[tuple[str, int], ...], set[str]]] = {}
-    for model in models:
+    for model in models():
         for name, cut in _cuts(model):
             cards = blocks.setdefault(name, {}).setdefault(tuple(cut.items()), set())
             cards.update(f"0x{pci.upper()}10DE" for pci in model.pci_ids)
-    several = len(models) > 1
+    found: dict[str, Entry] = {DISABLED: disabled_entry(), "all-enabled": [_block("all", {}, enabled=True)]}
     for name, cuts in sorted(blocks.items()):
-        filtered = [({"device-filter": sorted(cards)} if several else {}, dict(cut)) for cut, cards in cuts.items()]
-        found[name] = [{**only, **_block("all", cut)} for only, cut in filtered]
+        times = Counter(card for cards in cuts.values() for card in cards)
+        known = {cut: sorted(card for card in cards if times[card] == 1) for cut, cards in cuts.items()}
+        entry = [{"device-filter": cards, **_block("all", dict(cut))} for cut, cards in known.items() if cards]
+        if entry:
+            found[name] = entry
     return found
 
 

@@ -38,8 +38,10 @@ def node_side(body: NodeBody, cluster: KubernetesCluster | None) -> dict[str, An
 def _labels(body: NodeBody, cluster: KubernetesCluster, config: str, *, is_open: bool) -> dict[str, str | None]:
     """Labels to set; None: to be absent."""
     if cluster.delivery != OPERATOR:
-        return {CONFIG_LABEL: config if is_open else None}
+        # A label left by a release with several keys would crash the sidecar of ours.
+        return {CONFIG_LABEL: config if is_open else None, "nvidia.com/device-plugin.config": None}
     return {
+        CONFIG_LABEL: None,
         "nvidia.com/device-plugin.config": config,
         "nvidia.com/mig.config": layout_name(body),
         "nvidia.com/gpu.deploy.device-plugin": "true" if is_open else "false",

@@ -7,6 +7,7 @@ Nothing here is written to the ClusterPolicy by us.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +19,7 @@ from hybridgpu.render.kubernetes.yamltext import Literal, dump
 PLUGIN_MAP = "hybridgpu-device-plugin"
 MIG_MAP = "hybridgpu-mig-parted"
 DEFAULT = {"version": "v1", "flags": {"migStrategy": "mixed"}}
-"""The most restrictive config: no sharing, and a card in MIG mode without instances offers nothing."""
+"""Shares nothing, and a card in MIG mode without instances offers nothing."""
 
 
 def plugin_map(
@@ -35,9 +36,7 @@ def mig_map(
     bodies: Iterable[NodeBody], cluster: KubernetesCluster, retained: Iterable[RetainedConfig]
 ) -> dict[str, Any]:
     """mig-manager's ConfigMap, one file in it: the layouts in use, and those that were there before."""
-    import yaml
-
-    found: dict[str, Any] = {c.name: yaml.safe_load(c.text) for c in retained if c.kind == "mig"}
+    found: dict[str, Any] = {c.name: json.loads(c.text) for c in retained if c.kind == "mig"}
     found.update(migparted.configs(bodies))
     file = {"version": "v1", "mig-configs": dict(sorted(found.items()))}
     return _config_map(MIG_MAP, cluster, {"config.yaml": Literal(dump(file))})
@@ -65,6 +64,9 @@ def helm_values(cluster: KubernetesCluster) -> dict[str, Any]:
         },
         "migManager": {"config": {"create": False, "name": MIG_MAP, "default": migparted.DISABLED}},
         "daemonsets": {"tolerations": tolerations.merged(tolerations.OPERATOR, cluster.tolerations)},
+        "node-feature-discovery": {
+            "worker": {"tolerations": tolerations.merged(tolerations.OPERATOR_NFD_WORKER, cluster.tolerations)}
+        },
     }
 
 

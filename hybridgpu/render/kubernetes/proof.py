@@ -16,7 +16,7 @@ from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import KubernetesCluster, NodeBody, Site
 from hybridgpu.render.kubernetes.config import in_kubernetes, plugin_config
-from hybridgpu.render.kubernetes.files import kubernetes_bodies
+from hybridgpu.render.kubernetes.files import kubernetes_bodies, kubernetes_files
 from hybridgpu.render.kubernetes.migparted import DISABLED, disabled_entry, layout_entry, layout_name
 from hybridgpu.render.kubernetes.node import OPERATOR
 from hybridgpu.render.kubernetes.offer import expected, visible_devices
@@ -31,6 +31,16 @@ OFFER_DIFFERS = Rule(
 )
 
 
+TOO_LARGE = Rule(
+    "render-configmap-too-large",
+    Severity.ERROR,
+    "The API server refuses a ConfigMap of more than 1 MiB.",
+    "Let nodes share configs, or render with --forget where no node runs the old ones.",
+    "Kubernetes core/v1 MaxSecretSize; pkg/apis/core/validation ValidateConfigMap",
+)
+
+_MOST = 2**20
+
 _OF_THE_CARDS = (RANDOM_LABELS,)
 """What is so because of the cards in a node, whatever is rendered."""
 
@@ -40,6 +50,10 @@ def prove_kubernetes(site: Site) -> Iterator[Finding]:
     cluster = site.kubernetes
     if cluster is None:
         return
+    for path, content in kubernetes_files(site).items():
+        if "configmap-" in path and len(content) > _MOST:
+            message = f"{path} would have {len(content)} bytes; a ConfigMap holds {_MOST}"
+            yield Finding(TOO_LARGE, Place(f"kubernetes/{path}", 1), message, TOO_LARGE.fix)
     nodes = {id(c.body): c.name for c in reversed(list(site.nodes.values())) if in_kubernetes(c.body)}
     proven: set[tuple[object, ...]] = set()
     for body in kubernetes_bodies(site):

@@ -20,6 +20,12 @@ CHART = (
 OPERATOR = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
 """The operator's `daemonsets.tolerations` (values.yaml of v26.3)."""
 
+OPERATOR_NFD_WORKER = (
+    {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": "", "effect": "NoSchedule"},
+    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+)
+"""The operator's `node-feature-discovery.worker.tolerations` (values.yaml of v26.3)."""
+
 NFD_WORKER = (
     {"key": "node-role.kubernetes.io/master", "operator": "Equal", "value": "", "effect": "NoSchedule"},
     {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"},
