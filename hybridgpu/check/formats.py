@@ -18,7 +18,7 @@ def text(findings: Sequence[Finding]) -> str:
     lines: list[str] = []
     for finding in findings:
         where = f"{printable(str(finding.place))}: " if finding.place else ""
-        lines.append(f"{where}{finding.severity}: {printable(finding.message)} [{finding.rule.id}]")
+        lines.append(f"{where}{finding.severity}: {printable(_message(finding))} [{finding.rule.id}]")
         lines += [f"    see {printable(str(r.place))}: {printable(r.message)}" for r in finding.related]
         lines.append(f"    hint: {printable(_hint(finding))}")
     return "".join(f"{line}\n" for line in lines)
@@ -54,7 +54,7 @@ def github(findings: Sequence[Finding]) -> str:
     lines = []
     for f in findings:
         place = f"file={_property(f.place.file)},line={f.place.line},col={f.place.column}," if f.place else ""
-        body = _escaped(f"{printable(f.message)}\nhint: {printable(_hint(f))}")
+        body = _escaped(f"{printable(_message(f))}\nhint: {printable(_hint(f))}")
         lines.append(f"::{_GITHUB_LEVEL[f.severity]} {place}title={_property(f.rule.id)}::{body}\n")
     return "".join(lines)
 
@@ -67,7 +67,7 @@ def _record(finding: Finding) -> dict[str, Any]:
         "file": place.file if place else None,
         "line": place.line if place else None,
         "column": place.column if place else None,
-        "message": finding.message,
+        "message": _message(finding),
         "hint": _hint(finding),
         "source": finding.rule.source,
         "related": [
@@ -75,6 +75,13 @@ def _record(finding: Finding) -> dict[str, Any]:
             for r in finding.related
         ],
     }
+
+
+def _message(finding: Finding) -> str:
+    """The message, with the releases for which it holds where the rule is not one of every release."""
+    rule = finding.rule
+    span = " ".join(filter(None, (rule.since and f"since {rule.since}", rule.until and f"until {rule.until}")))
+    return f"{finding.message} (holds {span})" if span else finding.message
 
 
 def _hint(finding: Finding) -> str:
@@ -94,7 +101,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "level": _SARIF_LEVEL[finding.severity],
-        "message": {"text": f"{finding.message} Hint: {_hint(finding)}"},
+        "message": {"text": f"{_message(finding)} Hint: {_hint(finding)}"},
     }
     if finding.place:
         result["locations"] = [_sarif_location(finding.place.file, finding.place.line, finding.place.column)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hybridgpu.check.formats import as_json, github, sarif, summary, text
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -64,3 +65,8 @@ def test_github() -> None:
         "::error file=a%2Cb.yaml,line=3,col=7,title=some-rule::100%25 of x\\x1b[31m\\nis wrong%0Ahint: say y"
     )
     assert second == "::warning title=other-rule::no place%0Ahint: Straighten it."
+
+
+def test_a_rule_of_some_releases_says_which() -> None:
+    bound = replace(RULE, since="23.11", until="24.05")
+    assert "is wrong (holds since 23.11 until 24.05) [some-rule]" in text([replace(ERROR, rule=bound)])
