@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -17,13 +17,13 @@ from tests.slurm.expected import CUTS, Cut, Row, cut, ordered, whole
 
 @dataclass
 class Node:
-    """One host and what slurmd must list there. `release`: its class's, where that is not the cluster's."""
+    """One host, and what slurmd must list there. `release`: its class's, where that is not the cluster's."""
 
     name: str
     gpus: list[Row]
     shared: str | None = None
     shares: int = 0
-    kubernetes_cards: int = 0
+    kubernetes_cards: tuple[str, ...] = ()
     nics: int = 0
     release: str | None = None
 
@@ -46,7 +46,7 @@ OLDER = {"22.05": (), "24.11": ("23.11", "24.05"), "26.05": ("24.11", "25.05", "
 
 SPLIT_SINCE = "24.11"
 
-MODES = ("exclusive", "time-slicing", "mps", "mig")
+MODES = ("exclusive", "mig", "time-slicing", "mig", "mps")
 
 TYPES = (None, None, "fast", "big-mem", "rtx_2.0+x")
 """What a class may call its cards."""
@@ -170,16 +170,21 @@ def _add(draw: st.DrawFn, case: Case, number: int, *, splits: bool) -> None:
         entry["sharing"]["replicas"] = "4"
     elif draw(st.booleans()):
         entry["sharing"]["mps"] = {"wholeGpuJobs": "true"}
-    node.kubernetes_cards = len(models) - mine
+    node.kubernetes_cards = _files(range(mine, len(models)))
     if count > 1:
         last = FIRST_AND_LAST.sub(lambda found: found[2] or found[1], hosts).split(",")[-1]
         case.further.append(replace(node, name=last, gpus=_rows(models, cuts, mine, kind, None)))
     seen = None
     if draw(st.booleans()):
         case.facts[node.name], seen = draw(facts(node.name, models, cuts))
+        node.kubernetes_cards = _files(sorted(seen.minors[mine:]))
     node.gpus = _rows(models, cuts, mine, kind, seen)
     case.inventory["nodes"].append(entry)
     case.nodes.append(node)
+
+
+def _files(minors: Iterable[int]) -> tuple[str, ...]:
+    return tuple(f"/dev/nvidia{minor}" for minor in minors)
 
 
 def _nics(case: Case) -> dict[str, str]:

@@ -133,12 +133,14 @@ def agree(report: SlurmdReport, node: Node, files: dict[str, str]) -> None:
     """Whether slurmd, without a word of complaint, lists what the table has for the node."""
     gpus = [(d.type, d.files, d.cores, d.links) for d in report.devices if d.name == "gpu"]
     shared = {(d.name, d.files, d.count) for d in report.devices if d.name in ("mps", "shard") and d.count}
-    count = {name: sum(r.count for r in report.records if r.name == name) for name in ("hybridgpu_k8s", "nic")}
-    seen = (report.died, report.messages, gpus, shared, count)
+    kept = tuple(file for d in report.devices if d.name == "hybridgpu_k8s" for file in d.files)
+    nics = sum(r.count for r in report.records if r.name == "nic")
+    seen = (report.died, report.messages, gpus, shared, kept, nics)
     assert seen == (
         False,
         (),
         [(r.type, r.files, r.cores, r.links) for r in node.gpus],
         {(node.shared, row.files, node.shares) for row in node.gpus if node.shared},
-        {"hybridgpu_k8s": node.kubernetes_cards, "nic": node.nics},
+        node.kubernetes_cards,
+        node.nics,
     ), f"{node}\n{report}\n" + "\n".join(f"--- {name}\n{text}" for name, text in files.items())
