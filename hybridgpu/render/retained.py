@@ -30,7 +30,8 @@ _MIG_MAP = "kubernetes/operator/configmap-mig-parted.yaml"
 def retained_from(there: Mapping[str, bytes]) -> tuple[Retained, tuple[Finding, ...]]:
     """From the files of an older tree, by path, and an error for each that cannot be read.
 
-    Of a file that was edited since only configs are taken whose name is the hash of what they say.
+    Of a file that was edited since only configs are taken whose name is the hash of what they say. Of one that was not,
+    all that are called by a hash: another hybridgpu may have hashed otherwise, and nodes still run what it named.
     """
     text = there.get("slurm/gpu.conf", b"").decode("utf-8", "replace")
     found = _GRES_TYPES.search(text)
@@ -52,16 +53,18 @@ def retained_from(there: Mapping[str, bytes]) -> tuple[Retained, tuple[Finding, 
 
 def _configs(path: str, content: bytes, whose: Ownership) -> Iterator[RetainedConfig]:
     """Raises KeyError, TypeError, ValueError or AttributeError for what is not of our making."""
-    named = _FILE.fullmatch(path)
-    if named and whose is Ownership.OURS:
+    named, intact = _FILE.fullmatch(path), whose is Ownership.OURS
+    if named and intact:
         yield RetainedConfig("file", named[1], without_stamp(content).decode())
     if path == _PLUGIN_MAP:
         for name, text in _loaded(content)["data"].items():
-            if re.fullmatch("[0-9a-f]{10}", name) and short_hash(_loaded(text.encode())) == name:
+            says = short_hash(_loaded(text.encode()))
+            if re.fullmatch("[0-9a-f]{10}", name) and (intact or says == name):
                 yield RetainedConfig("plugin", name, text)
     if path == _MIG_MAP:
         for name, entry in _loaded(_loaded(content)["data"]["config.yaml"].encode())["mig-configs"].items():
-            if name == f"hybridgpu-{short_hash(entry)}":
+            says = f"hybridgpu-{short_hash(entry)}"
+            if re.fullmatch("hybridgpu-[0-9a-f]{10}", name) and (intact or says == name):
                 yield RetainedConfig("mig", name, json.dumps(entry))
 
 

@@ -14,14 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hybridgpu.check.rendering import rendered
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.kubernetes import PluginRuns
+from hybridgpu.consumers.kubernetes.migparted import apply, assert_config, walk
 from hybridgpu.errors import Refused
 from hybridgpu.files.stamp import stamp, without_stamp
 from hybridgpu.files.tree import write
 from hybridgpu.inventory.load import load_site
+from hybridgpu.model.catalogue import models
 from hybridgpu.model.offer import SlurmOffer
 from hybridgpu.model.site import NodeBody, Site
 from hybridgpu.render.kubernetes.files import kubernetes_files
 from hybridgpu.render.kubernetes.proof import node_seen, prove_kubernetes
+from hybridgpu.render.retained import retained_from
 from hybridgpu.render.tree import SYNCED, render_tree, slurm_texts
 from tests.conftest import soak
 from tests.sites import inventory, site
@@ -160,6 +163,34 @@ def test_the_operators_files(tmp_path: Path) -> None:
     assert patch["spec"]["mig"] == {"strategy": None}
     assert patch["spec"]["devicePlugin"]["config"] == {"name": plugin["metadata"]["name"], "default": "default"}
     assert plugin["metadata"]["namespace"] == "gpu-operator"
+
+
+def test_the_whole_mig_file_is_taken_and_each_card_holds_the_generated_names(tmp_path: Path) -> None:
+    files = render_tree(site(tmp_path, text("a1 dgx mig, layout: {all: {1g.10gb: 7}}", delivery=OPERATOR)))
+    written = documents(files, "kubernetes/operator/configmap-mig-parted.yaml")[0]["data"]["config.yaml"]
+    assert [finding.message for finding in kubernetes.judge_mig_file(written, kubernetes.in_file("f"))] == []
+    file = kubernetes.read_mig(written).file
+    assert file is not None
+    held = set()
+    for model in (model for model in models() if model.has_mig and model.pci_ids):
+        for name, entries in file.configs.items():
+            node = kubernetes.node_of(model, 2)
+            met = {card.index for _, card in walk(entries, node)}
+            if met and not name.startswith("hybridgpu-"):
+                assert met == {0, 1}
+                done = apply(entries, node)
+                assert (done.words, assert_config(entries, done.node)) == (None, None), (model.name, name)
+                held.add((model.name, name))
+    assert {("A100-SXM4-80GB", "all-1g.10gb.me"), ("A100-SXM4-80GB", "all-balanced"), ("A30", "all-2g.12gb")} <= held
+
+
+def test_a_site_renders_alike_whatever_was_rendered_before_it(tmp_path: Path) -> None:
+    path = "kubernetes/operator/configmap-mig-parted.yaml"
+    shared = site(tmp_path, text("a1 dgx time-slicing, replicas: 4", delivery=OPERATOR))
+    before = render_tree(shared)[path]()
+    render_tree(site(tmp_path, text("a1 dgx mig, layout: {0-3: {2g.20gb: 3}, 4-7: off}", delivery=OPERATOR)))
+    assert render_tree(shared)[path]() == before
+    assert b"hybridgpu-" not in before.partition(b"\ndata:")[2]
 
 
 def test_tolerations_are_merged_into_what_is_there(tmp_path: Path) -> None:
@@ -309,6 +340,21 @@ def test_an_edited_map_still_gives_the_configs_whose_names_are_their_hashes(tmp_
     path.write_text(text("a1 dgx time-slicing, replicas: 8", delivery=OPERATOR))
     second = rendered(load_site(str(path)), out, only=None, forget=False)
     assert key in yaml.safe_load(second.wanted["kubernetes/operator/configmap-device-plugin.yaml"]())["data"]
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_map_of_another_hybridgpu_gives_all_its_configs_unless_it_was_edited(edited: bool) -> None:
+    """Nodes run what it named, however it hashed; nobody vouches for what was changed under a name since."""
+    plugin = b'data:\n  "0123456789": |\n    version: v1\n  default: |\n    version: v1\n'
+    mig = b"data:\n  config.yaml: |\n    mig-configs: {hybridgpu-0123456789: [], all-disabled: []}\n"
+    there = {
+        f"kubernetes/operator/configmap-{name}.yaml": stamp("m.yaml", content) + b"# mine\n" * edited
+        for name, content in (("device-plugin", plugin), ("mig-parted", mig))
+    }
+    retained, findings = retained_from(there)
+    assert findings == ()
+    kept = {(config.kind, config.name) for config in retained.plugin_configs if config.kind != "file"}
+    assert kept == (set() if edited else {("plugin", "0123456789"), ("mig", "hybridgpu-0123456789")})
 
 
 def test_a_map_that_no_api_server_takes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

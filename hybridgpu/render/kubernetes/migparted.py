@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from hybridgpu.model.catalogue import models
+from hybridgpu.model.geometry import Misfit, arrange
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import NodeBody
@@ -51,9 +52,8 @@ def configs(bodies: Iterable[NodeBody]) -> dict[str, Entry]:
 
     A ConfigMap of one's own takes the generated names away (gpu-operator v26.3), which nodes of others may use.
     """
-    found = _generated()
-    found.update({layout_name(body): layout_entry(body) for body in bodies if body.sharing.mode is Mode.MIG})
-    return found
+    cut = (body for body in bodies if body.sharing.mode is Mode.MIG)
+    return {**_generated(), **{layout_name(body): layout_entry(body) for body in cut}}
 
 
 @cache
@@ -79,7 +79,10 @@ def _generated() -> dict[str, Entry]:
 
 
 def _cuts(model: GpuModel) -> Iterator[tuple[str, dict[str, int]]]:
-    """`all-PROFILE`, as many as a card holds, and `all-balanced`: two 1g, a 2g, and a 3g where there are 7 slices."""
+    """`all-PROFILE`, as many as a card holds, and `all-balanced`: two 1g, a 2g, and a 3g where there are 7 slices.
+
+    A balanced cut that the card cannot hold is left out: mig-parted would clear the card and fail.
+    """
     for profile in model.profiles:
         yield f"all-{profile.name.replace('+', '.')}", {profile.name: profile.max_count}
     balanced = {1: 2, 2: 1, 3: 1} if model.compute_slices == 7 else {1: 2, 2: 1}
@@ -88,8 +91,9 @@ def _cuts(model: GpuModel) -> Iterator[tuple[str, dict[str, int]]]:
         slices: max((p for p in plain if p.compute == slices), key=lambda p: p.max_count, default=None)
         for slices in balanced
     }
-    if all(chosen.values()):
-        yield "all-balanced", {profile.name: balanced[slices] for slices, profile in chosen.items() if profile}
+    cut = {profile.name: balanced[slices] for slices, profile in chosen.items() if profile}
+    if all(chosen.values()) and not isinstance(arrange(model, cut), Misfit):
+        yield "all-balanced", cut
 
 
 def _block(devices: str | list[int], cut: dict[str, int], *, enabled: bool = False) -> dict[str, Any]:
