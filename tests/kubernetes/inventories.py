@@ -27,6 +27,9 @@ def cases(draw: st.DrawFn, delivery: str, *, leaving: bool = False) -> Case:
         block["mpsRoot"] = "/var/lib/mps"
     if draw(st.booleans()):
         block["tolerations"] = [TOLERATION]
+    if delivery == CHART and draw(st.booleans()):
+        block["runtimeClassName"] = "nvidia"
+        case.inventory["devices"] = {"driverRoot": "/run/nvidia/driver"}
     case.inventory["kubernetes"] = block
     for entry in case.inventory["nodes"]:
         if leaving and entry["owner"] == "slurm" and draw(st.booleans()):

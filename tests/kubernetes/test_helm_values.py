@@ -64,6 +64,8 @@ def test_each_config_is_a_release_and_feature_discovery_comes_once() -> None:
     @settings(max_examples=soak(10, 300))
     @given(cases(CHART))
     def check(case: Case) -> None:
+        if "runtimeClassName" in case.inventory["kubernetes"]:
+            case.inventory["kubernetes"]["namespace"] = "default"
         with tempfile.TemporaryDirectory() as work:
             every = list(documents(rendered(case, Path(work, "out"))))
         daemonsets = {name for name, document in every if document.get("kind") == "DaemonSet"}
