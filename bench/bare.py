@@ -23,6 +23,8 @@ def main(source: Path, target: Path, facts: Path | None = None) -> None:
     slurm, node = environment.from_string(SLURM), environment.from_string(NODE)
     for file in sorted((source / "slurm").iterdir()):
         _write(target / "slurm" / file.name, slurm.render(lines=file.read_text().splitlines()))
+    for file in sorted((source / "kubernetes").rglob("*.yaml")):
+        _write(target / file.relative_to(source), slurm.render(lines=file.read_text().splitlines()))
     names = sorted(path.name for path in (source / "nodes").iterdir())
     shared: dict[str, str] = {}
     for name in names:

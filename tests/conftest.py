@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import hypothesis
@@ -20,6 +22,22 @@ hypothesis.settings.load_profile("house")
 def soak(sample: int, full: int) -> int:
     """The number of examples to run: `sample` in `make test`, `full` where HYBRIDGPU_SOAK is set."""
     return full if os.environ.get("HYBRIDGPU_SOAK") else sample
+
+
+@contextmanager
+def no_hang(seconds: int = 30) -> Iterator[None]:
+    """Ends what runs away with a failure: a guard against hangs, far from any time that is promised."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def lacking(what: str) -> NoReturn:

@@ -27,8 +27,10 @@ Python {python}, {machine}; Slurm {slurm}.
 """
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
     """Write the file if nothing failed; a summary of a broken run would be taken for a good one."""
+    if hasattr(config, "workerinput"):  # a worker of xdist has seen a part only
+        return
     lines = [
         f"| `{report.nodeid}` | {value} | {report.duration:.1f} |\n"
         for report in terminalreporter.stats.get("passed", [])

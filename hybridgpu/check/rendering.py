@@ -82,7 +82,9 @@ def proven(loaded: Loaded, site: Site, files: Mapping[str, Content]) -> Iterator
     told: dict[str, str] = {}
     for finding in loaded.findings:
         told[finding.rule.id] = f"{told.get(finding.rule.id, '')}{finding.message}\n"
-    found = (f for f in (*prove(site, files), *prove_kubernetes(site)) if f.message not in told.get(f.rule.id, ""))
+    found = (
+        f for f in (*prove(site, files), *prove_kubernetes(site, files)) if f.message not in told.get(f.rule.id, "")
+    )
     yield from at_origin(found, loaded.inventory, files)
 
 

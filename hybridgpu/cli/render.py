@@ -32,7 +32,7 @@ CHANGES = 2
 @click.option("--only", type=click.Choice(PARTS), help="Write (or compare) this part alone.")
 @click.option("--diff", "show", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Move files that are in the way to NAME.orig.")
-@click.option("--forget", is_flag=True, help="Do not keep the GresTypes of the tree that is there.")
+@click.option("--forget", is_flag=True, help="Drop what the tree there obliges to keep: GresTypes, configs.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 where there are changes.")
 @output_option("text", "json")
 def command(inventory: str, target: str, facts: str | None, show: bool, output: str, **options: Any) -> int:  # noqa: ANN401

@@ -136,9 +136,9 @@ def _gpu_place(path: str, index: int | None) -> Place:
 
 def _is(gpu: GpuFacts, model: GpuModel) -> bool:
     """Whether the card may be of the model. Its memory decides only where models of several sizes share a name."""
-    found = find(gpu.model)
-    if isinstance(found, NotFound) and found.ambiguous:
-        found = identify(gpu.model, gpu.memory_bytes)
+    named, found = find(gpu.model), identify(gpu.model, gpu.memory_bytes)
+    if isinstance(found, NotFound) and not isinstance(named, NotFound):
+        found = named
     if isinstance(found, NotFound):
         return found.ambiguous and model.name in found.candidates
     return found.name == model.name

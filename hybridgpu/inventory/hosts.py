@@ -13,6 +13,8 @@ from itertools import chain, product
 
 from ClusterShell.RangeSet import RangeSet, RangeSetParseError
 
+from hybridgpu.files.quoting import shown
+
 MOST_NODES = 65_536
 """Nodes of a cluster, and hosts of a range, that Slurm takes (S:slurm/slurm.h MAX_SLURM_NODES)."""
 
@@ -118,7 +120,7 @@ def read_span(span: str) -> tuple[range, int]:
     """The numbers of `001-009/2`, and how many digits they have at least. Raises HostlistError."""
     found = _RANGE.fullmatch(span)
     if not found:
-        raise HostlistError(f"[{span[:40]}] is no number and no range of numbers")
+        raise HostlistError(f"{shown(span[:40])} in brackets is no number and no range of numbers")
     low, high, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
     if low > high:
         raise HostlistError(f"the range {span} runs backwards")

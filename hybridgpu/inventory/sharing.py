@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hybridgpu.consumers.kubernetes.mpsdaemon import most_replicas_of
 from hybridgpu.files.yamltree import Mapping, Scalar
 from hybridgpu.inventory.clean import MISSING_KEY, flag, word
 from hybridgpu.inventory.kubernetesblock import OPERATOR
@@ -53,7 +54,7 @@ WITHOUT_SLURM = Rule(
 
 def mps_limit(models: tuple[GpuModel, ...]) -> int:
     """The most replicas that MPS takes on a node with these cards."""
-    return 16 if any(model.compute_capability < (7, 5) for model in models) else 48
+    return min(most_replicas_of(model.compute_capability) for model in models)
 
 
 def read_sharing(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hybridgpu.files import yamltree
 from hybridgpu.files.yamlerror import SYNTAX
 from hybridgpu.files.yamltree import Mapping, Node, Scalar, Sequence, Unreadable, one_document, parse_yaml
 from hybridgpu.model.finding import Rule
-from tests.conftest import soak
+from tests.conftest import no_hang, soak
 
 
 def plain(node: Node) -> object:
@@ -107,10 +106,9 @@ def test_an_empty_file_has_no_document() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 2_000_000, "{" * 2_000_000, "- " * 1_000_000, "a: *b\n" * 300_000, "? " * 500_000]
 )
-def test_a_hostile_file_is_refused_within_a_second(text: str) -> None:
-    begun = time.monotonic()
-    tree = parse_yaml("f", text)
-    assert time.monotonic() - begun < 1
+def test_a_hostile_file_is_refused(text: str) -> None:
+    with no_hang():
+        tree = parse_yaml("f", text)
     assert 1 <= len(tree.findings) <= yamltree.MOST_FINDINGS + 2
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from hybridgpu.inventory.facts import judge_facts, read_facts
 from hybridgpu.inventory.read import read_inventory
 from hybridgpu.model.gpu import Placement
-from tests.conftest import soak
+from tests.conftest import no_hang, soak
 
 Record = dict[str, Any]
 Change = Callable[[Record], object]
@@ -265,11 +264,10 @@ HOSTILE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_is_answered_within_a_second(name: str) -> None:
+def test_a_hostile_file_is_answered(name: str) -> None:
     assert len(HOSTILE[name]) < 2**20
-    start = time.process_time()
-    facts, findings = read_facts("f.json", HOSTILE[name])
-    assert time.process_time() - start < 1
+    with no_hang():
+        facts, findings = read_facts("f.json", HOSTILE[name])
     assert facts is None or name == "very many core ranges"
     assert all(finding.place for finding in findings)
 

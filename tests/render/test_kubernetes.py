@@ -22,7 +22,6 @@ from hybridgpu.inventory.load import load_site
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.offer import SlurmOffer
 from hybridgpu.model.site import NodeBody, Site
-from hybridgpu.render.kubernetes.files import kubernetes_files
 from hybridgpu.render.kubernetes.proof import node_seen, prove_kubernetes
 from hybridgpu.render.retained import retained_from
 from hybridgpu.render.tree import SYNCED, render_tree, slurm_texts
@@ -265,7 +264,7 @@ def test_generated_inventories_are_honoured_in_full_and_both_halves_agree(
         path.write_text(yaml.safe_dump(case.inventory, sort_keys=False))
         loaded = load_site(str(path))
         assert loaded.site, [f.message for f in loaded.findings]
-        assert [f for f in prove_kubernetes(loaded.site) if f.severity != "info"] == []
+        assert [f for f in prove_kubernetes(loaded.site, render_tree(loaded.site)) if f.severity != "info"] == []
         files = {**slurm_texts(render_tree(loaded.site)), "slurm.conf": CONF}
         consumed = slurm.consume(slurm.load(files), slurm.RELEASES["24.11"])
         for node in case.nodes:
@@ -286,14 +285,15 @@ def agree(whole: Site, name: str, consumed: slurm.Consumption) -> None:
     assert plugin.warnings == ()
     offer = consumed.offer_of(name)
     assert offer is not None
-    if body.split:  # each scheduler has its own cards there
-        assert {i for row in plugin.offer.table() for i in row.indices}.isdisjoint(
-            {i for row in slurm_rows(body, offer) for i in row[0]}
-        )
+    if body.split:  # each scheduler has its own cards there, and all of them
+        theirs = {index for row in plugin.offer.table() for index in row.indices}
+        ours = {index for row in slurm_rows(body, offer) for index in row[0]}
+        assert theirs == {index for index, owner in enumerate(body.owners) if owner == "kubernetes"}
+        assert ours == {index for index, owner in enumerate(body.owners) if owner == "slurm"}
         return
     mps = offer.sharing == "mps"  # Slurm counts percents there, not replicas
-    theirs = {(r.indices, r.profile, r.count, 1 if mps else r.replicas) for r in plugin.offer.table()}
-    assert theirs == slurm_rows(body, offer)
+    rows = {(r.indices, r.profile, r.count, 1 if mps else r.replicas) for r in plugin.offer.table()}
+    assert rows == slurm_rows(body, offer)
 
 
 def test_a_switch_of_delivery_keeps_what_nodes_still_run(tmp_path: Path) -> None:
@@ -359,8 +359,30 @@ def test_a_map_of_another_hybridgpu_gives_all_its_configs_unless_it_was_edited(e
 
 def test_a_map_that_no_api_server_takes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = site(tmp_path, text("n1 dgx time-slicing, replicas: 4", delivery=OPERATOR))
-    sizes = [len(content) for path, content in kubernetes_files(small).items() if "configmap-" in path]
+    files = render_tree(small)
+    sizes = [len(files[path]()) for path in files if "configmap-" in path]
     monkeypatch.setattr("hybridgpu.render.kubernetes.proof._MOST", max(sizes))
-    assert list(prove_kubernetes(small)) == []
+    assert list(prove_kubernetes(small, files)) == []
     monkeypatch.setattr("hybridgpu.render.kubernetes.proof._MOST", max(sizes) - 1)
-    assert [finding.rule.id for finding in prove_kubernetes(small)] == ["render-configmap-too-large"]
+    assert [finding.rule.id for finding in prove_kubernetes(small, files)] == ["render-configmap-too-large"]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "file", "old", "new"),
+    [
+        (CHART, "chart/values-", b"replicas: 4", b"replicas: 5"),
+        (CHART, "chart/values-", b"timeSlicing:", b"timeslice:"),
+        (OPERATOR, "operator/configmap-device-plugin", b"replicas: 4", b"replicas: 1"),
+        (OPERATOR, "operator/configmap-mig-parted", b"hybridgpu-", b"hybridgpx-"),
+    ],
+)
+def test_text_that_says_something_else_is_refused(
+    tmp_path: Path, delivery: str, file: str, old: bytes, new: bytes
+) -> None:
+    entries = ("a1 dgx time-slicing, replicas: 4", "b1 dgx mig, layout: {all: {1g.10gb: 7}}")
+    good = site(tmp_path, text(*entries, delivery=delivery))
+    files = dict(render_tree(good))
+    assert list(prove_kubernetes(good, files)) == []
+    (path,) = (path for path in files if path.startswith(f"kubernetes/{file}") and old in files[path]())
+    damaged = files[path]().replace(old, new)
+    assert any(finding.is_error for finding in prove_kubernetes(good, {**files, path: lambda: damaged}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +12,6 @@ from tests.slurm.expected import CUTS, Cut, place
 
 CORES = {"0-31": "0-31", "32-63": "32-63", "0-63": "0-63", "0-15,16-31": "0-31", "0-7": None, "0-31,40": None}
 """What facts may say of cores, and what Slurm is to be told: two sockets of 32 cores, and it takes whole ones only."""
-
-DRIVER_NAMES = Counter(card.driver_name for card in CARDS.values())
-"""Two models of one driver's name are told apart by ours here."""
 
 _SLOTS = 240
 
@@ -52,7 +48,7 @@ def facts(draw: st.DrawFn, node: str, models: list[str], wanted: list[Cut | None
                 "minor": minors[index],
                 "uuid": f"GPU-00000000-0000-0000-0000-0000000000{index:02x}",
                 "pci_bus_id": f"0000:{index + 1:02x}:00.0",
-                "model": model if DRIVER_NAMES[CARDS[model].driver_name] > 1 else CARDS[model].driver_name,
+                "model": CARDS[model].driver_name,
                 "memory_bytes": (CARDS[model].gib << 30) - (1 << 28),
                 "mig_enabled": now is not None if model in CUTS else None,
                 "compute_mode": "default",

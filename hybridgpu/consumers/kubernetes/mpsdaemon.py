@@ -21,7 +21,12 @@ _DAEMONS = "error starting plugins: error getting daemons: "
 
 def most_replicas(card: Card) -> int:
     """How many clients one MPS server of this card serves. The source says Volta and tests 7.5: a V100 gets 16."""
-    return MOST if card.capability >= _NEW_ENOUGH else MOST_OLD
+    return most_replicas_of(card.capability)
+
+
+def most_replicas_of(capability: tuple[int, int]) -> int:
+    """The same by compute capability."""
+    return MOST if capability >= _NEW_ENOUGH else MOST_OLD
 
 
 def run_mps(config: PluginConfig, node: Node, env: Mapping[str, str]) -> MpsOutcome:

@@ -16,7 +16,10 @@ from hybridgpu.render.kubernetes.yamltext import Literal, dump
 
 _FALLBACK = ["named", "single"]
 
-PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+VERSION = "0.20.0"
+"""The release of NVIDIA's chart and device plugin that consumers know, and whose values are written."""
+
+PLUGIN_IMAGE = f"nvcr.io/nvidia/k8s-device-plugin:v{VERSION}"
 """What the DaemonSet of a split node runs: the chart's own image (values.yaml of 0.20.0)."""
 
 

@@ -48,7 +48,7 @@ def kubernetes_bodies(site: Site) -> list[NodeBody]:
 
 
 def _chart(site: Site, cluster: KubernetesCluster, configs: dict[str, PluginConfig]) -> Iterator[tuple[str, bytes]]:
-    head = [f"Site {site.name}. Helm values for nvidia-device-plugin 0.20.0."]
+    head = [f"Site {site.name}. Helm values for nvidia-device-plugin {chart.VERSION}."]
     notes = [
         "Once beside all configs, unless the site has node-feature-discovery already:",
         _helm("nfd", "nfd", cluster),
@@ -65,7 +65,7 @@ def _chart(site: Site, cluster: KubernetesCluster, configs: dict[str, PluginConf
 
 def _helm(release: str, file: str, cluster: KubernetesCluster) -> str:
     return (
-        f"helm upgrade --install hybridgpu-{release} nvdp/nvidia-device-plugin --version 0.20.0 "
+        f"helm upgrade --install hybridgpu-{release} nvdp/nvidia-device-plugin --version {chart.VERSION} "
         f"-n {cluster.namespace} --create-namespace -f {file}.yaml"
     )
 
