@@ -22,12 +22,13 @@ _SHARERS = {
 def gres_notes(site: Site) -> Iterator[str]:
     """For gres.conf."""
     yield from _about(site)
-    modes = {body.sharing.mode for body in slurm_bodies(site)}
+    bodies, types = slurm_bodies(site), gres_types(site)
+    modes = {body.sharing.mode for body in bodies}
     yield from (note for mode, note in _SHARERS.items() if mode in modes)
-    if any(instances_by_one_file(body, gres_types(site)) for body in slurm_bodies(site)):
+    if any(instances_by_one_file(body, types) for body in bodies):
         yield "MIG: with mps or shard in GresTypes this Slurm takes each file of an instance for a GPU. So instances"
         yield "stand here by their compute instance's file alone, which keeps other jobs out as well as all three do."
-    if any(body.assumed for body in slurm_bodies(site)):
+    if any(body.assumed for body in bodies):
         yield "assumed: some device files follow the driver's usual numbering; render with --facts before loading this."
 
 

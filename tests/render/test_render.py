@@ -159,3 +159,23 @@ def test_a_node_outside_slurm_is_not_in_its_files(tmp_path: Path) -> None:
     tree = render_tree(site(tmp_path, inventory("gpu1 dgx exclusive", entry)))
     assert "k1" not in tree["slurm/nodes.conf"]().decode()
     assert b'"slurm": null' in tree["nodes/k1.json"]()
+
+
+def test_what_is_asked_of_the_whole_site_is_not_asked_per_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else ten thousand nodes that differ cost the square of one: seen once, and no clock is needed to see it."""
+    asked: list[int] = []
+
+    def counted(whole: Site) -> tuple[str, ...]:
+        asked.append(1)
+        return gres_types(whole)
+
+    for module in ("notes", "slurm", "proof"):
+        monkeypatch.setattr(f"hybridgpu.render.{module}.gres_types", counted)
+    times = []
+    for number in (2, 12):
+        entries = [f"n{n} dgx time-slicing, replicas: {n}" for n in range(2, 2 + number)]
+        whole = site(tmp_path, inventory(*entries))
+        asked.clear()
+        list(prove(whole, render_tree(whole)))
+        times.append(len(asked))
+    assert times[0] == times[1]
