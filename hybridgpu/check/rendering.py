@@ -14,7 +14,7 @@ from hybridgpu.errors import Refused
 from hybridgpu.files.tree import Content, TreePlan, compare, read_file
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
-from hybridgpu.model.site import Retained, Site
+from hybridgpu.model.site import Site
 from hybridgpu.render.kubernetes.proof import prove_kubernetes
 from hybridgpu.render.proof import prove
 from hybridgpu.render.retained import retained_from
@@ -91,5 +91,4 @@ def proven(loaded: Loaded, site: Site, files: Mapping[str, Content]) -> Iterator
 def unrendered(loaded: Loaded) -> Iterator[Finding]:
     """What rendering would find, where nothing is there yet."""
     if loaded.site:
-        site = replace(loaded.site, retained=Retained())
-        yield from proven(loaded, site, render_tree(site))
+        yield from proven(loaded, loaded.site, render_tree(loaded.site))

@@ -7,9 +7,8 @@ from hybridgpu.inventory.clean import word
 from hybridgpu.inventory.entries import KubernetesSettings
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
-from hybridgpu.model.site import KubernetesCluster, Toleration
+from hybridgpu.model.site import OPERATOR, KubernetesCluster, Toleration
 
-OPERATOR = "gpu-operator"
 _NAMESPACES = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
 
 TOLERATION = Rule(

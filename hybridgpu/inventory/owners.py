@@ -8,10 +8,10 @@ from hybridgpu.consumers.slurm.release import RELEASES, Release
 from hybridgpu.files.quoting import listed
 from hybridgpu.files.yamltree import Mapping, Scalar
 from hybridgpu.inventory.indices import IndexSetError, read_indices, shown_indices, whole
-from hybridgpu.inventory.kubernetesblock import OPERATOR
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.sharing import Scheduler
+from hybridgpu.model.site import OPERATOR
 
 NO_BLOCK = Rule(
     "inventory-scheduler-without-block",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hybridgpu.consumers.kubernetes.mpsdaemon import most_replicas_of
 from hybridgpu.files.yamltree import Mapping, Scalar
 from hybridgpu.inventory.clean import MISSING_KEY, flag, word
-from hybridgpu.inventory.kubernetesblock import OPERATOR
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler, Sharing
+from hybridgpu.model.site import OPERATOR
 
 _MPS_SOURCE = "k8s-device-plugin cmd/mps-control-daemon/mps: at most 48 clients, 16 below compute capability 7.5"
 

@@ -155,6 +155,10 @@ class Toleration:
     effect: str | None
 
 
+OPERATOR = "gpu-operator"
+"""The delivery by NVIDIA's GPU operator; the other one is the device plugin's Helm chart."""
+
+
 @dataclass(frozen=True, slots=True)
 class KubernetesCluster:
     """The cluster-wide Kubernetes settings. `delivery` is `device-plugin` (the Helm chart) or `gpu-operator`.

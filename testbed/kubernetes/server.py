@@ -13,7 +13,7 @@ from typing import Self
 
 from testbed.kubernetes.client import Api, Connection, Refused
 from testbed.kubernetes.programs import API_SERVER, ETCD, Programs, cache
-from testbed.slurm.namespace import LOGS, Broken, Namespace, attempts
+from testbed.slurm.namespace import Broken, Namespace, attempts
 
 ADDRESS, PORT = "127.0.0.1", 6443
 STORE = "http://127.0.0.1:2379"
@@ -21,7 +21,6 @@ TOKEN = "testbed"
 CERTIFICATES = "/run/kubernetes"
 TOKENS = "/etc/kubernetes/tokens.csv"
 NULL = (1, 3)
-LOG_LINES = 30
 READY_SECONDS = 60
 
 RUN_ETCD = (
@@ -134,8 +133,4 @@ class ApiServer:
 
     def logs(self) -> str:
         """The end of what each daemon has printed, for people."""
-        parts = []
-        for log in sorted(self.inside.path(LOGS).glob("*")):
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
-            parts.append("\n".join([f"--- {log.name}", *lines]))
-        return "\n".join(parts)
+        return self.inside.logs()

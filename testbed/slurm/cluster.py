@@ -12,14 +12,13 @@ from types import TracebackType
 from typing import Self
 
 from testbed.slurm.grant import Grant, record
-from testbed.slurm.namespace import LOGS, Broken, Namespace, User, attempts
+from testbed.slurm.namespace import Broken, Namespace, User, attempts
 from testbed.slurm.root import SlurmRoot
 from testbed.slurm.supervisor import ADDRESS, HOSTNAME
 
 CONF_DIR = "/etc/slurm"
 FIRST_PORT = 17001
 NULL = (1, 3)
-LOG_LINES = 30
 ALICE = User("alice", 1001)
 
 SLURM_CONF = """\
@@ -209,11 +208,7 @@ class Cluster:
 
     def logs(self) -> str:
         """The end of what each daemon has logged and printed, for people."""
-        parts = []
-        for log in sorted(self.inside.path(LOGS).glob("*")):
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
-            parts.append("\n".join([f"--- {log.name}", *lines]))
-        return "\n".join(parts)
+        return self.inside.logs()
 
 
 def slurmd(node: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 LOGS = "/var/log/testbed"
+LOG_LINES = 30
 KINDS = ("mount", "net", "pid", "ipc", "uts")
 
 
@@ -86,6 +87,14 @@ class Namespace:
     def path(self, inside: str) -> Path:
         """The file that is called `inside` in there, as the tests can open it; absolute links mislead."""
         return Path(f"/proc/{self.pid}/root") / inside.lstrip("/")
+
+    def logs(self) -> str:
+        """The end of what each daemon has printed, for people."""
+        parts = []
+        for log in sorted(self.path(LOGS).glob("*")):
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+            parts.append("\n".join([f"--- {log.name}", *lines]))
+        return "\n".join(parts)
 
     def write(self, inside: str, content: str, *, mode: int = 0o644, owner: int = 0) -> None:
         """Write a file, with the folders above it."""

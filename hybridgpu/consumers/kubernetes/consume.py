@@ -33,7 +33,7 @@ class PluginConsumption:
     @property
     def mps_started(self) -> bool:
         """Whether feature discovery's label brings the daemon's pod to the node."""
-        return isinstance(self.discovery, Labelled) and self.discovery.labels.get("nvidia.com/mps.capable") == "true"
+        return _capable(self.discovery)
 
 
 def consume(text: str | bytes, node: Node, env: Mapping[str, str]) -> PluginConsumption:
@@ -46,6 +46,9 @@ def consume(text: str | bytes, node: Node, env: Mapping[str, str]) -> PluginCons
     config = reading.config
     discovery = run_discovery(config, node, env)
     mps = run_mps(config, node, env)
-    capable = isinstance(discovery, Labelled) and discovery.labels.get("nvidia.com/mps.capable") == "true"
-    plugin, allocator = run_plugin(config, node, env, mps if capable else MpsRuns())
+    plugin, allocator = run_plugin(config, node, env, mps if _capable(discovery) else MpsRuns())
     return PluginConsumption(reading, plugin, discovery, mps, allocator)
+
+
+def _capable(discovery: LabelOutcome) -> bool:
+    return isinstance(discovery, Labelled) and discovery.labels.get("nvidia.com/mps.capable") == "true"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridgpu.model.sharing import Mode
-from hybridgpu.model.site import KubernetesCluster, NodeBody, Site
+from hybridgpu.model.site import OPERATOR, KubernetesCluster, NodeBody, Site
 from hybridgpu.render.kubernetes import chart, operator
 from hybridgpu.render.kubernetes.config import PluginConfig, in_kubernetes, plugin_config
-from hybridgpu.render.kubernetes.node import OPERATOR
 from hybridgpu.render.kubernetes.yamltext import document, documents
 
 _SHARERS = {

@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from hybridgpu.model.sharing import Scheduler
-from hybridgpu.model.site import KubernetesCluster, NodeBody
+from hybridgpu.model.site import OPERATOR, KubernetesCluster, NodeBody
 from hybridgpu.render.kubernetes.config import CLOSED_TAINT, CONFIG_LABEL, in_kubernetes, plugin_config
 from hybridgpu.render.kubernetes.migparted import layout_name
 from hybridgpu.render.kubernetes.offer import expected
-
-OPERATOR = "gpu-operator"
 
 
 def node_side(body: NodeBody, cluster: KubernetesCluster | None) -> dict[str, Any] | None:

@@ -16,11 +16,10 @@ from hybridgpu.model.catalogue import find
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
-from hybridgpu.model.site import KubernetesCluster, NodeBody, Site
+from hybridgpu.model.site import OPERATOR, KubernetesCluster, NodeBody, Site
 from hybridgpu.render.kubernetes.config import in_kubernetes, plugin_config
 from hybridgpu.render.kubernetes.files import kubernetes_bodies
 from hybridgpu.render.kubernetes.migparted import DISABLED, layout_entry, layout_name
-from hybridgpu.render.kubernetes.node import OPERATOR
 from hybridgpu.render.kubernetes.offer import expected, visible_devices
 from hybridgpu.render.kubernetes.yamltext import dump
 
