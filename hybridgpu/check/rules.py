@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from hybridgpu.check import migmodel, rendering, site
+from hybridgpu.check import ignore, migmodel, rendering, site
 from hybridgpu.consumers import kubernetes, slurm
-from hybridgpu.files import source, yamlerror, yamltree
+from hybridgpu.files import manifest, source, yamlerror, yamltree
 from hybridgpu.inventory import (
     classes,
     clean,
@@ -45,12 +45,24 @@ def _rules(*modules: ModuleType) -> tuple[Rule, ...]:
 RULES: tuple[Rule, ...] = tuple(
     dict.fromkeys(
         (
-            *_rules(source, yamlerror, yamltree, report, clean, read, classes, slurmblock, sitegres, kubernetesblock),
+            *_rules(
+                source,
+                yamlerror,
+                yamltree,
+                manifest,
+                report,
+                clean,
+                read,
+                classes,
+                slurmblock,
+                sitegres,
+                kubernetesblock,
+            ),
             *_rules(hosts, nodekeys, nodeentry, owners, sharing, layout, together),
             *_rules(facts, factsfields, factsconsistent, shelf, compile, load),
             *slurm.RULES,
             *kubernetes.RULES,
-            *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, migmodel),
+            *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, ignore, migmodel),
         )
     )
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.check.kinds import Input, Kind, inputs
+from hybridgpu.check.cross.hooks import judge_hooks
+from hybridgpu.check.cross.site import cross_check
+from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.rendering import unrendered
+from hybridgpu.consumers import kubernetes, slurm
+from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.files.kinds import KUBERNETES, SLURM, Input, Kind, inputs
 from hybridgpu.inventory.facts import read_facts
 from hybridgpu.inventory.hosts import fold
 from hybridgpu.inventory.load import Loaded, load_site
@@ -17,7 +22,7 @@ NOTHING_KNOWN = Rule(
     "check-nothing-known",
     Severity.ERROR,
     "A file or folder was named in which there is nothing that hybridgpu can judge.",
-    "Name an inventory (kind: Inventory) or facts (kind: Facts), or a folder that holds some.",
+    "Name an inventory, facts, Slurm's files, Kubernetes manifests or mig-parted files, or a folder that holds some.",
     "hybridgpu",
 )
 UNREADABLE = Rule(
@@ -42,6 +47,8 @@ NODE_IN_TWO = Rule(
     "hybridgpu",
 )
 
+_JUDGED = SLURM | KUBERNETES | {Kind.INVENTORY, Kind.FACTS, Kind.UNREADABLE}
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -60,38 +67,78 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
     findings: list[Finding] = []
     for path in paths:
         here = list(inputs(path))
-        found += here
-        findings += _unjudged(path, here)
-    # A file that was named is judged even where it does not look like an inventory: it may be a broken one.
-    inventories = [i.path for i in found if i.kind in (Kind.INVENTORY, Kind.UNKNOWN)]
+        judged = [file for file in here if file.kind in _JUDGED or (file.kind is Kind.UNKNOWN and not file.root)]
+        found += judged
+        if not judged:
+            message = f"{path} holds nothing that hybridgpu knows"
+            findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
+    found = list({file.path: file for file in found}.values())
+    for file in (i for i in found if i.kind is Kind.UNREADABLE):
+        findings.append(Finding(UNREADABLE, Place(file.path, 1), f"cannot be read: {file.why}", UNREADABLE.fix))
+    facts, again = _facts(found)
+    loaded = [load_site(path, facts, release=release) for path in _inventories(found)]
+    findings += again
+    first: dict[str, str] = {}
+    for inventory in loaded:
+        findings += [*inventory.findings, *unrendered(inventory), *_in_two(inventory, first)]
+    if not loaded:
+        findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
+    findings += _schedulers(found, paths, facts, loaded, release)
+    files = tuple(file.path for file in found if file.kind is not Kind.UNREADABLE)
+    return Checked(apply_ignores(dict.fromkeys(findings), files, _rules), files)
+
+
+def _rules() -> Iterator[str]:
+    """The ids of all rules; asked for only where a comment names one, since RULES is made from this module too."""
+    from hybridgpu.check.rules import RULES
+
+    return (rule.id for rule in RULES)
+
+
+def _inventories(found: Sequence[Input]) -> list[str]:
+    """A file that was named is judged even where it does not look like an inventory: it may be a broken one."""
+    return [i.path for i in found if i.kind in (Kind.INVENTORY, Kind.UNKNOWN)]
+
+
+def _facts(found: Sequence[Input]) -> tuple[dict[str, str], list[Finding]]:
+    """The facts file of each node, and findings on a second one."""
     facts: dict[str, str] = {}
+    findings: list[Finding] = []
     for file in (i for i in found if i.kind is Kind.FACTS):
-        first_file = facts.setdefault(file.node, file.path)
-        if first_file != file.path:
-            related = (Related(Place(first_file, 1), "the first ones"),)
+        first = facts.setdefault(file.node, file.path)
+        if first != file.path:
+            related = (Related(Place(first, 1), "the first ones"),)
             message = f"facts of {file.node} again"
             findings.append(Finding(FACTS_TWICE, Place(file.path, 1), message, FACTS_TWICE.fix, related))
             findings += read_facts(file.path)[1]
-    first: dict[str, str] = {}
-    for path in inventories:
-        loaded = load_site(path, facts, release=release)
-        findings += [*loaded.findings, *unrendered(loaded), *_in_two(loaded, first)]
-    if not inventories:
-        findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
-    judged = (Kind.INVENTORY, Kind.FACTS, Kind.UNKNOWN)
-    return Checked(tuple(dict.fromkeys(findings)), tuple(i.path for i in found if i.kind in judged))
+    return facts, findings
 
 
-def _unjudged(path: str, here: list[Input]) -> Iterator[Finding]:
-    if not here:
-        message = f"{path} holds no inventory and no facts"
-        yield Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix)
-    for file in here:
-        if file.kind is Kind.UNREADABLE:
-            yield Finding(UNREADABLE, Place(file.path, 1), f"cannot be read: {file.why}", UNREADABLE.fix)
-        elif file.kind is Kind.SLURM:
-            message = f"{file.path} is {file.kind.value}; `check` judges inventories and facts so far"
-            yield Finding(NOTHING_KNOWN, Place(file.path, 1), message, NOTHING_KNOWN.fix)
+def _schedulers(
+    found: Sequence[Input],
+    paths: Sequence[str],
+    facts: Mapping[str, str],
+    loaded: Sequence[Loaded],
+    release: Release | None,
+) -> Iterator[Finding]:
+    """What Slurm's and Kubernetes' own files give, alone and together."""
+    if not any(file.kind in SLURM | KUBERNETES for file in found):
+        return
+    version = next((i.inventory.slurm.version for i in loaded if i.inventory and i.inventory.slurm), None)
+    judging = release or (slurm.release(version) if version else None) or NEWEST
+    read = {node: read_facts(path)[0] for node, path in facts.items()}
+    seen = {node: told for node, told in read.items() if told is not None}
+    trees, findings = slurm.gather(found)
+    yield from findings
+    sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
+    for side in sides:
+        yield from side.consumption.findings
+        yield from judge_hooks(side, paths)
+    kube, findings = kubernetes.gather(found)
+    yield from findings
+    yield from kubernetes.judge_configuration(kube)
+    yield from kubernetes.judge_asks(kube)
+    yield from cross_check(sides, kube, seen, loaded)
 
 
 def _in_two(loaded: Loaded, first: dict[str, str]) -> Iterator[Finding]:

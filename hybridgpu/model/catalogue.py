@@ -125,6 +125,12 @@ def driver_words(driver_name: str) -> str:
     return re.sub(r"^(NVIDIA )?(Tesla )?", "", driver_name)
 
 
+def full_name(word: str) -> str:
+    """The driver's full name of a model that facts name (`A100-SXM4-80GB`), the vendor's prefix where it is unknown."""
+    found = find(word)
+    return f"NVIDIA {word.replace('-', ' ')}" if isinstance(found, NotFound) else found.driver_name
+
+
 def _model(entry: Mapping[str, Any], families: Mapping[str, Any]) -> GpuModel:
     family = families[entry["family"]] if "family" in entry else {}
     major, minor = entry["compute_capability"].split(".")

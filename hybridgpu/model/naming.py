@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hybridgpu.model.catalogue import driver_words, models
+from hybridgpu.model.facts import InstanceFacts
 from hybridgpu.model.gpu import GpuModel, Profile
 
 _MINORS_PER_GPU, _MINORS_PER_GI, _FIRST_GI_MINOR = 135, 9, 3
@@ -93,6 +94,13 @@ def device_files(minor: int, gi: int | None = None, ci: int = 0) -> tuple[str, .
         return (card,)
     gi_minor = _FIRST_GI_MINOR + _MINORS_PER_GPU * minor + _MINORS_PER_GI * gi
     return card, capability_file(gi_minor), capability_file(gi_minor + 1 + ci)
+
+
+def instance_files(minor: int, instance: InstanceFacts) -> tuple[str, ...]:
+    """The files of a MIG instance that facts show; by the driver's numbering where its capability files were unread."""
+    if instance.gi_minor is None or instance.ci_minor is None:
+        return device_files(minor, instance.gi, instance.ci)
+    return (*device_files(minor), capability_file(instance.gi_minor), capability_file(instance.ci_minor))
 
 
 def capability_file(minor: int) -> str:

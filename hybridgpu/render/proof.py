@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from hybridgpu.consumers import slurm
-from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, SlurmFiles
+from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, SlurmFiles, nvml_type
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN
 from hybridgpu.consumers.slurm.nodeline import node_names
@@ -183,13 +183,8 @@ def _detected(nodes: list[NodeConfig]) -> dict[str, tuple[DetectedGpu, ...]]:
 
 
 def _as_detected(device: Device) -> DetectedGpu:
-    """As gpu/nvml names it: the driver's name in lower case; for an instance cut at the first hyphen, then the profile
-    (S:src/plugins/gpu/nvml/gpu_nvml.c).
-    """
     model = find(device.model)
     assert isinstance(model, GpuModel)  # noqa: S101 - a Site holds models of the catalogue only
-    name = model.driver_name.lower().replace(" ", "_")
-    if device.profile:
-        name = f"{name.partition('-')[0]}_{device.profile}"
+    name = nvml_type(model.driver_name, device.profile)
     links = ",".join(map(str, device.links)) if device.links else None
     return DetectedGpu(name, device.files, device.cores, links)

@@ -13,10 +13,10 @@ from hybridgpu.consumers.kubernetes.migparted import VENDOR, filter_id, gpu_inst
 from hybridgpu.consumers.kubernetes.migprofile import ProfileName, parse_profile
 from hybridgpu.consumers.kubernetes.migspec import MigEntry, MigFile, Wrong, read_mig
 from hybridgpu.consumers.kubernetes.node import Node
-from hybridgpu.consumers.kubernetes.where import Where
 from hybridgpu.consumers.kubernetes.yamlrules import judge_number, judge_yaml
 from hybridgpu.files.gotree import GoMap
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
 from hybridgpu.model.geometry import Misfit, arrange

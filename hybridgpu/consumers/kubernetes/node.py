@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.model.catalogue import NotFound, find
+from hybridgpu.model.catalogue import NotFound, find, full_name
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.gpu import GpuModel
-from hybridgpu.model.naming import capability_file, device_files
+from hybridgpu.model.naming import device_files, instance_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,10 @@ def card_of(model: GpuModel, index: int, layout: Sequence[str] | None) -> Card:
 def _seen(gpu: GpuFacts) -> Card:
     found = find(gpu.model)
     model = None if isinstance(found, NotFound) else found
-    instances = tuple(
-        Instance(i.profile, i.uuid, _files(gpu.minor, i.gi, i.ci, i.gi_minor, i.ci_minor)) for i in gpu.instances
-    )
+    instances = tuple(Instance(i.profile, i.uuid, instance_files(gpu.minor, i)) for i in gpu.instances)
     return Card(
         index=gpu.index,
-        name=model.driver_name if model else f"NVIDIA {gpu.model.replace('-', ' ')}",
+        name=full_name(gpu.model),
         memory_bytes=gpu.memory_bytes,
         capability=model.compute_capability if model else (0, 0),
         mig=gpu.mig_enabled if model is None or model.has_mig else None,
@@ -108,9 +106,3 @@ def _seen(gpu: GpuFacts) -> Card:
         model=model,
         pci_id=int(model.pci_ids[0], 16) if model and model.pci_ids else None,
     )
-
-
-def _files(minor: int, gi: int, ci: int, gi_minor: int | None, ci_minor: int | None) -> tuple[str, ...]:
-    if gi_minor is None or ci_minor is None:
-        return device_files(minor, gi, ci)
-    return (*device_files(minor), capability_file(gi_minor), capability_file(ci_minor))

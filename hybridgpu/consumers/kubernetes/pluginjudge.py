@@ -18,11 +18,11 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, Reading, r
 from hybridgpu.consumers.kubernetes.pluginkeys import judge_keys
 from hybridgpu.consumers.kubernetes.replicated import SHARED, Entry, Replicated
 from hybridgpu.consumers.kubernetes.settings import PLUGIN, settings
-from hybridgpu.consumers.kubernetes.where import Where
 from hybridgpu.consumers.kubernetes.yamlrules import judge_case, judge_number, judge_yaml
 from hybridgpu.files.gojson import Mismatch, Refusal
 from hybridgpu.files.gotree import GoError, GoMap, GoNode
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
 from hybridgpu.model.naming import kubernetes_resource

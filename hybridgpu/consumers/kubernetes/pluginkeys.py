@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from hybridgpu.consumers.kubernetes.pluginconfig import CONFIG, Reading
 from hybridgpu.consumers.kubernetes.pluginrules import MISPLACED, MISSPELT, UNKNOWN_KEY
 from hybridgpu.consumers.kubernetes.replicated import ENTRY_KEYS, SHARING_KEYS, Replicated, written
-from hybridgpu.consumers.kubernetes.where import Where
 from hybridgpu.files.gojson import Struct, fold
 from hybridgpu.files.gotree import GoKey
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Finding
 from hybridgpu.model.spelling import nearest
 

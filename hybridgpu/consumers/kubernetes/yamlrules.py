@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hybridgpu.consumers.kubernetes.where import Where
 from hybridgpu.files.gotree import GoKey, GoNode, GoScalar, GoYaml
 from hybridgpu.files.quoting import shown
+from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
 
 _SOURCE = "sigs.k8s.io/yaml v1.6.0, go.yaml.in/yaml/v2 v2.4.3; run"

@@ -15,7 +15,9 @@ from hybridgpu.consumers.slurm import (
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
 from hybridgpu.consumers.slurm.consume import Consumption, NodeResult, Registered, consume
-from hybridgpu.consumers.slurm.detect import DetectedGpu
+from hybridgpu.consumers.slurm.detect import DetectedGpu, detected_from, nvml_type
+from hybridgpu.consumers.slurm.gather import gather
+from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
@@ -35,7 +37,12 @@ __all__ = [
     "Registered",
     "Release",
     "SlurmFiles",
+    "SlurmSide",
+    "SlurmTree",
     "consume",
+    "detected_from",
+    "gather",
     "load",
+    "nvml_type",
     "release",
 ]

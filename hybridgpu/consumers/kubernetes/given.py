@@ -1,0 +1,218 @@
+"""What a site's Kubernetes files say about GPUs, as records: configs, policies, nodes, and those who ask.
+
+Records only. Reading them from objects and judging them is done beside this file; who contradicts whom across files is
+check's business. Every record knows where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
+from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.files.where import Where
+from hybridgpu.model.finding import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One device-plugin config: a key of a ConfigMap or of a chart's `config.map`, or a file. `place`: its key's."""
+
+    key: str
+    text: str
+    where: Where
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSet:
+    """The configs that one config-manager chooses from, and how it is started.
+
+    `source` is what holds them (`ConfigMap gpu-operator/device-plugin-config`, `values.yaml config.map`, a file's
+    path). `name` and `namespace` are the ConfigMap's, "" where it is none. `managed` says that a known config-manager
+    (chart, operator) is among the inputs, and `settings` are its; without one nothing is known of defaults. `env` are
+    the variables of the plugin's containers; None: nothing of them is known. `user` is where the set is named.
+    """
+
+    source: str
+    name: str
+    namespace: str
+    configs: tuple[Config, ...]
+    place: Place
+    managed: bool = False
+    settings: Settings = CHART
+    env: Mapping[str, str] | None = None
+    user: Place | None = None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Key to text, as configmanager takes them."""
+        return {config.key: config.text for config in self.configs}
+
+
+@dataclass(frozen=True, slots=True)
+class MigFile:
+    """A mig-parted file: on its own, a ConfigMap's `config.yaml`, or inside Helm values. `source` is for messages."""
+
+    source: str
+    name: str
+    namespace: str
+    text: str
+    where: Where
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration as Kubernetes reads it; None where a key is not given."""
+
+    key: str | None
+    operator: str | None
+    value: str | None
+    effect: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A ClusterPolicy, or the operator's Helm values, which become one (`chart` then).
+
+    `namespace`: where the operator runs, "" if the file does not say. `places` has the place of each key that was
+    given, by its path (`devicePlugin.config.name`). A value that is not given is None: what holds then, and what the
+    operator's chart sets otherwise, is the judge's business.
+    """
+
+    title: str
+    place: Place
+    chart: bool
+    namespace: str
+    places: Mapping[str, Place]
+    config_name: str | None = None
+    config_default: str | None = None
+    mig_strategy: str | None = None
+    mig_config_name: str | None = None
+    mig_config_default: str | None = None
+    mps_root: str | None = None
+    plugin_env: Mapping[str, str] = field(default_factory=dict)
+    driver_enabled: bool | None = None
+    auto_upgrade: bool | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A DaemonSet (or other workload) that runs one of NVIDIA's programs: the plugin, GFD, the MPS daemon ...
+
+    `program` is `device-plugin`, `gpu-feature-discovery`, `mps-control-daemon`, `mig-manager`, `dcgm-exporter`.
+    `env` are its variables and command-line flags as variables; `config_map` the ConfigMap it mounts, or "".
+    """
+
+    title: str
+    program: str
+    namespace: str
+    place: Place
+    env: Mapping[str, str]
+    config_map: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A Node's taint."""
+
+    key: str
+    value: str
+    effect: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class KubeNode:
+    """A Node object. `allocatable` are its nvidia.com resources; None where the file has no status.
+
+    `labels` are all, `label_places` where those below nvidia.com/ stand. `cards` is what its labels say of the
+    hardware (GFD's product and count, or NVML's), None where they do not.
+    """
+
+    name: str
+    place: Place
+    labels: Mapping[str, str]
+    label_places: Mapping[str, Place]
+    taints: tuple[Taint, ...]
+    allocatable: Mapping[str, int] | None
+    unschedulable: bool
+    cards: Node | None
+
+    @property
+    def offers(self) -> bool:
+        """Whether it offers GPUs, as far as the file shows: allocatable, else labels that say so."""
+        if self.allocatable is not None:
+            return any(self.allocatable.values())
+        return self.has_gpus and self.labels.get("nvidia.com/gpu.deploy.device-plugin") != "false"
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has GPUs at all, as far as the file shows."""
+        count = self.labels.get("nvidia.com/gpu.count", "")
+        present = self.labels.get("nvidia.com/gpu.present") == "true" or (count.isdigit() and int(count) > 0)
+        chosen = {"nvidia.com/device-plugin.config", "nvidia.com/mig.config", "hybridgpu.io/config"} & set(self.labels)
+        return present or bool(chosen) or bool(self.allocatable and any(self.allocatable.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One container's request for a resource below nvidia.com/. `count` is None where the number cannot be read."""
+
+    container: str
+    resource: str
+    count: int | None
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Pod, or what makes pods, and what its containers ask for (limits; requests where there is no limit).
+
+    `shm` is where a container mounts a volume of its own on /dev/shm. `visible` is where a container sets
+    NVIDIA_VISIBLE_DEVICES to something other than void or none.
+    """
+
+    title: str
+    kind: str
+    namespace: str
+    place: Place
+    asks: tuple[Ask, ...]
+    node_selector: Mapping[str, str]
+    node_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    shm: Place | None = None
+    visible: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that a ResourceQuota or LimitRange sets on a resource below nvidia.com/.
+
+    `field` as written (`requests.nvidia.com/gpu`, `max`), `resource` the bare name.
+    """
+
+    title: str
+    namespace: str
+    field: str
+    resource: str
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class KubeFiles:
+    """Everything that the Kubernetes files among the inputs say about GPUs."""
+
+    sets: tuple[ConfigSet, ...] = ()
+    mig_files: tuple[MigFile, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    nodes: tuple[KubeNode, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    bounds: tuple[Bound, ...] = ()
