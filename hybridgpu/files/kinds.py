@@ -16,7 +16,7 @@ _NODE = re.compile(rb'"node"\s*:\s*"([A-Za-z0-9._-]+)"')
 _WRITTEN_BY_US = ("NodeConfig", "DeviceMap")
 _OURS = re.compile(rb"""apiVersion["']?[ \t]*:[ \t]*["']?hybridgpu/""")
 _OBJECT = re.compile(
-    rb"""^["']?(?:apiVersion|kind)["']?[ \t]*:|^[ \t]*[\[{]?\s*"(?:apiVersion|kind)"\s*:""", re.MULTILINE
+    rb"""^["']?(?:apiVersion|kind)["']?[ \t]*:|^[ \t]*[\[{]?[ \t]*"(?:apiVersion|kind)"[ \t]*:""", re.MULTILINE
 )
 _TEMPLATE = re.compile(rb"^[ \t]*\{\{|^[^#\n]*:[ \t]*\{\{", re.MULTILINE)
 _TOP = re.compile(
@@ -25,7 +25,10 @@ _TOP = re.compile(
 
 _CONF_KEY = re.compile(rb"^[ \t]*([A-Za-z][A-Za-z0-9_]*)[ \t]*=", re.MULTILINE)
 _GRES_LINE = re.compile(
-    rb"^[ \t]*(?:Name|AutoDetect)[ \t]*=|^[ \t]*NodeName[ \t]*=.*[ \t](?:Name|AutoDetect)[ \t]*=", re.M | re.I
+    rb"^[ \t]*AutoDetect[ \t]*=|^[ \t]*NodeName[ \t]*=.*[ \t](?:Name|AutoDetect)[ \t]*="
+    rb"|^[ \t]*Name[ \t]*=[ \t]*(?:\"?(?:gpu|mps|shard)\b"
+    rb"|.*[ \t](?:Type|Files?|MultipleFiles|Count|Cores|CPUs|Flags|Links?)[ \t]*=)",
+    re.M | re.I,
 )
 _SLURM_KEYS = frozenset(
     b"clustername nodename partitionname grestypes slurmctldhost controlmachine prologflags taskplugin selecttype "
@@ -53,6 +56,8 @@ _CHART_KEYS = frozenset(
     b"sharedDevicesAllocationPolicy passDeviceSpecs".split()
 )
 _FEW = 2
+_READ_BY_NAME = ("slurm.conf", "gres.conf", "cgroup.conf", "job_container.conf")
+"""Of a file and a link to it the one that Slurm opens by its name counts."""
 
 
 class Kind(Enum):
@@ -102,7 +107,7 @@ def inputs(path: str) -> Iterator[Input]:
     seen: set[tuple[int, int]] = set()
     for directory, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(names):
+        for name in sorted(names, key=lambda name: (name not in _READ_BY_NAME, name)):
             file = Path(directory, name)
             try:
                 status = file.stat()
@@ -146,6 +151,8 @@ def kind_of(head: bytes) -> Kind:
 
 
 def _of_slurm(head: bytes) -> Kind | None:
+    if head.startswith(b"#!"):  # a script, as a prolog
+        return None
     keys = {key.lower() for key in _CONF_KEY.findall(head)}
     if keys & _SLURM_KEYS - {b"nodename"}:
         return Kind.SLURM_CONF
