@@ -25,7 +25,7 @@ UNREADABLE = Rule(
 )
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
-_BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?$")
+_BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?\r?$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
