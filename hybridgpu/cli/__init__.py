@@ -24,7 +24,7 @@ FAILED, USAGE, NO_INPUT, BUG = 1, 64, 66, 70
 
 # name -> what `hybridgpu --help` says of it; the module of the same name is imported only when it is called
 COMMANDS = {
-    "check": "Find every mistake in inventories and facts.",
+    "check": "Find every mistake in inventories, Slurm files and Kubernetes manifests.",
     "completion": "Print the completion script for a shell.",
     "mig": "Say what MIG can cut from a GPU model.",
     "render": "Write the configuration of Slurm and of every node.",

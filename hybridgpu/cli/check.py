@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
 @output_option("text", "json", "sarif", "github")
 def command(paths: tuple[str, ...], slurm_version: str | None, explain: str | None, strict: bool, output: str) -> int:
-    """Find every mistake in inventories and facts.
+    """Find every mistake in inventories, facts, Slurm's files and Kubernetes manifests.
 
     PATH is a file or a folder; files are told apart by content, and together they are one site. Without any:
     HYBRIDGPU_INVENTORY, else /etc/hybridgpu/inventory.yaml.

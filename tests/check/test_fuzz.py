@@ -1,0 +1,135 @@
+"""Damaged files of every kind through `check`: findings, never a traceback, a hang, or memory without bound."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hybridgpu.check.formats import as_json, github, sarif, text
+from hybridgpu.check.site import check
+from tests.conftest import no_hang, soak
+from tests.test_fuzz import damaged_bytes
+
+SITES = sorted(
+    {
+        *(path.parent for path in Path("tests/data/cases").glob("*/expect.yaml")),
+        *(path for path in Path("examples").iterdir() if path.is_dir()),
+        Path("demo/site"),
+    }
+)
+SEEDS = 4
+
+
+def copied(rng: random.Random, site: Path, to: Path) -> None:
+    """The site's files, of which one to three are damaged."""
+    files = [path for path in sorted(site.rglob("*")) if path.is_file() and path.name != "expect.yaml"]
+    wrong = set(rng.sample(files, min(len(files), rng.choice((1, 1, 2, 3)))))
+    for path in files:
+        target = to / path.relative_to(site)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes()
+        target.write_bytes(damaged_bytes(rng, content) if path in wrong and content else content)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_damaged_sites(tmp_path: Path, seed: int, record_property: Callable[[str, object], None]) -> None:
+    rng = random.Random(f"check {seed}")
+    count = soak(150, 5000) // SEEDS
+    for number in range(count):
+        folder = tmp_path / str(number)
+        site = rng.choice(SITES)
+        copied(rng, site, folder)
+        with no_hang(60):
+            done = check([str(folder)])
+        for form in (text(done.findings), github(done.findings), sarif(done.findings)):
+            assert "\x1b" not in form
+        assert as_json(done.findings, done.files)
+        for finding in done.findings:
+            assert finding.message.strip(), (number, site, finding)
+            assert finding.place is None or finding.place.line >= 1, (number, site, finding)
+    record_property("measured", f"{count:,} damaged sites: findings, no traceback, no hang")
+
+
+WIDE = "".join(f"Include f{{0}}.conf\n" for _ in range(8))
+MONSTERS: dict[str, dict[str, str]] = {
+    "includes of includes": {
+        "slurm.conf": "ClusterName=c\n" + WIDE.format(0),
+        **{f"f{n}.conf": WIDE.format(n + 1) for n in range(12)},
+        "f12.conf": "GresTypes=gpu\n",
+    },
+    "hosts without end": {"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n[1-999999999] Gres=gpu:1\n"},
+    "hosts in many brackets": {
+        "slurm.conf": "ClusterName=c\nNodeName=n[1-9][1-9][1-9][1-9][1-9][1-9][1-9] Gres=gpu:1\n"
+    },
+    "hosts in gres.conf": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:1\n",
+        "gres.conf": "NodeName=n[1-999999999] Name=gpu File=/dev/nvidia[0-99999999]\n" * 100,
+    },
+    "devices without end": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:1\n",
+        "gres.conf": "Name=gpu File=/dev/nvidia[0-99999999]\n",
+    },
+    "one long line": {"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=" + "gpu:a:1," * 300_000},
+    "continued for ever": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu \\\n" * 200_000},
+    "many keys": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu\n" * 200_000},
+    "many unknown keys": {"slurm.conf": "ClusterName=c\n" + "".join(f"Key{n}=1\n" for n in range(100_000))},
+    "many records": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:1\n",
+        "gres.conf": "Name=gpu File=/dev/nvidia0\n" * 100_000,
+    },
+    "many nodes": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\n" + "".join(f"NodeName=n{n} Gres=gpux:1\n" for n in range(50_000))
+    },
+    "deep": {"a.yaml": "kind: ConfigMap\ndata: " + "[" * 500_000},
+    "deep inside": {"a.yaml": "kind: ConfigMap\ndata:\n  any: |\n    version: v1\n    sharing: " + "{a: " * 300_000},
+    "aliases of aliases": {
+        "a.yaml": "kind: ConfigMap\na0: &a0 [x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
+        + "data: *a29\n"
+    },
+    "many objects": {"a.yaml": "kind: Pod\nmetadata: {name: p}\n---\n" * 50_000},
+    "many pods": {
+        "a.yaml": "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: c, resources: "
+        "{limits: {nvidia.com/gpuu: 2}}}\n---\n" * 20_000
+    },
+    "many configs": {
+        "a.yaml": "kind: ConfigMap\nmetadata: {name: m}\ndata:\n"
+        + "".join(f"  k{n}: 'version: v1'\n" for n in range(20_000))
+    },
+    "many layouts": {
+        "a.yaml": "version: v1\nmig-configs:\n"
+        + "".join(f"  k{n}: [{{devices: all, mig-enabled: true, mig-devices: {{1g.5gb: 7}}}}]\n" for n in range(20_000))
+    },
+    "many instances": {
+        "a.yaml": "version: v1\nmig-configs:\n  a:\n  - devices: all\n    mig-enabled: true\n"
+        "    mig-devices: {1g.5gb: 999999999, 2g.10gb: 999999, 3g.20gb: 99999999}\n"
+    },
+    "replicas": {
+        "a.yaml": "version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 99999999999999999999}]}}\n"
+    },
+    "a number of digits": {"a.yaml": "version: v1\nflags: {migStrategy: " + "9" * 1_000_000 + "}\n"},
+}
+MOST_MEMORY = 3 * 2**30
+SECONDS = 100
+
+
+@pytest.mark.parametrize("name", MONSTERS)
+def test_a_monster(tmp_path: Path, name: str) -> None:
+    """In a process of its own, which may not have more memory than this."""
+    for file, content in MONSTERS[name].items():
+        (tmp_path / file).write_text(content)
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+    argv = [sys.executable, "-m", "hybridgpu", "check", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limited)
+    assert done.returncode in (0, 1), done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
