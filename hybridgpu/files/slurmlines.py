@@ -10,7 +10,7 @@ import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hybridgpu.model.finding import Place
@@ -25,6 +25,8 @@ _PAIR = re.compile(
 )
 _INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
 _MAX_DEPTH = 32
+_MAX_FILES = 2000
+"""How many files one file may bring in, each time counted: chains of Includes can double at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,18 @@ class SlurmLine:
 
 
 @dataclass(frozen=True, slots=True)
-class IncludeProblem:
-    """An Include that was not followed: the file is `missing`, was `not given` to us, or is in a `loop`."""
+class Include:
+    """One Include line. `name` as written with %c filled in, `path` the file it means.
 
-    kind: Literal["missing", "not given", "loop"]
+    `found` is the file that was read for it; empty where `problem` says why none was: the file is `missing`, was
+    `not given` to us, is in a `loop`, the name is a `pattern`, or there were `too many` before it.
+    """
+
+    name: str
     path: str
     place: Place
+    found: str = ""
+    problem: Literal["", "missing", "not given", "loop", "pattern", "too many"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +80,39 @@ class SlurmText:
     """A file and all it includes, as one sequence of lines in the order Slurm sees them. `files`: what was read."""
 
     lines: tuple[SlurmLine, ...]
-    problems: tuple[IncludeProblem, ...]
+    includes: tuple[Include, ...]
     files: tuple[str, ...]
 
 
-def read(path: str, open_text: OpenText, cluster_name: str = "") -> SlurmText:
+def read(
+    path: str,
+    open_text: OpenText,
+    cluster_name: str = "",
+    beside: str | None = None,
+    locate: Callable[[str], str] = posixpath.normpath,
+) -> SlurmText:
     """Read a file and what it includes; raises what `open_text` raises for `path` itself.
 
-    `cluster_name` stands for %c in Include until a ClusterName line is read, as in gres.conf.
+    `cluster_name` stands for %c in Include until a ClusterName line is read, as in gres.conf. Relative names are looked
+    for in the folder `beside`; None: in that of the file that includes. `locate` says under which path a file is there.
     """
-    reading = _Reading(open_text, cluster_name)
+    reading = _Reading(open_text, cluster_name, beside, locate)
     reading.follow(path, open_text(path), ())
-    return SlurmText(tuple(reading.lines), tuple(reading.problems), tuple(reading.files))
+    return SlurmText(tuple(reading.lines), tuple(reading.includes), tuple(reading.files))
 
 
 class _Reading:
     """The state of one `read`: what has been seen so far."""
 
-    def __init__(self, open_text: OpenText, cluster_name: str) -> None:
+    def __init__(
+        self, open_text: OpenText, cluster_name: str, beside: str | None, locate: Callable[[str], str]
+    ) -> None:
         self.open_text = open_text
         self.cluster_name = cluster_name
+        self.beside = beside
+        self.locate = locate
         self.lines: list[SlurmLine] = []
-        self.problems: list[IncludeProblem] = []
+        self.includes: list[Include] = []
         self.files: list[str] = []
 
     def follow(self, path: str, text: str, ancestors: tuple[str, ...]) -> None:
@@ -111,25 +130,38 @@ class _Reading:
                 self.cluster_name = line.pairs[0].value
 
     def _include(self, include: re.Match[str], logical: _Logical, ancestors: tuple[str, ...]) -> None:
-        """Follow an Include: relative to the folder of the file that includes, %c for the cluster (never a glob)."""
+        """Follow an Include: %c stands for the cluster, and a name is never a pattern."""
         rest = logical.text[include.end() :].lstrip(_SPACE)
         if rest:
             place = logical.place(len(logical.text) - len(rest))
             self.lines.append(SlurmLine((), rest.rstrip(_SPACE), place))
         name = include[1].replace("%c", self.cluster_name.lower())
-        path = name if name.startswith("/") else posixpath.join(posixpath.dirname(ancestors[-1]), name)
-        place = logical.place(include.start(1))
-        if path in ancestors or len(ancestors) > _MAX_DEPTH:
-            self.problems.append(IncludeProblem("loop", path, place))
+        folder = posixpath.dirname(ancestors[-1]) if self.beside is None else self.beside
+        path = posixpath.normpath(posixpath.join(folder, name))
+        at = len(self.includes)
+        found = Include(name, path, logical.place(include.start(1)))
+        self.includes.append(replace(found, problem="pattern"))
+        if "*" in name:
             return
+        file = self.locate(path)
+        text, problem = self._open(file, ancestors)
+        self.includes[at] = replace(found, problem=problem, found="" if problem else file)
+        if not problem:
+            self.follow(file, text, ancestors)
+
+    def _open(
+        self, path: str, ancestors: tuple[str, ...]
+    ) -> tuple[str, Literal["", "missing", "not given", "loop", "too many"]]:
+        if path in ancestors or len(ancestors) > _MAX_DEPTH:
+            return "", "loop"
+        if len(self.files) >= _MAX_FILES:
+            return "", "too many"
         try:
-            text = self.open_text(path)
+            return self.open_text(path), ""
         except FileNotFoundError:
-            self.problems.append(IncludeProblem("missing", path, place))
+            return "", "missing"
         except KeyError:
-            self.problems.append(IncludeProblem("not given", path, place))
-        else:
-            self.follow(path, text, ancestors)
+            return "", "not given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +222,10 @@ def _unescaped(path: str, joined: str, offsets: list[int], marks: list[tuple[int
     escaped = _Logical(path, joined, offsets, marks)
     text: list[str] = []
     new_offsets, new_marks = [0], [marks[0]]
+    starts = frozenset(offsets)
     at = 0
     while at < len(joined):
-        if at in offsets or joined[at] == "\\":
+        if at in starts or joined[at] == "\\":
             at += joined[at] == "\\"
             place = escaped.place(at)
             new_offsets.append(len(text))

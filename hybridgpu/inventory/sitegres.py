@@ -39,7 +39,7 @@ def judge_line(line: Scalar, gres_types: Collection[str], hosts: HostIndex, repo
 
 def _wrong(text: str, gres_types: tuple[str, ...], hosts: HostIndex) -> tuple[str, str] | None:
     parsed = read("", {"": text}.__getitem__)
-    if parsed.problems:
+    if parsed.includes:
         return "an Include brings lines that cannot be judged here", "Write the lines themselves."
     if len(parsed.lines) != 1 or not parsed.lines[0].pairs or parsed.lines[0].rest:
         return "this is no line of gres.conf; allowed: KEY=VALUE pairs", ""

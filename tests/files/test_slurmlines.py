@@ -93,7 +93,7 @@ def opener(path: str) -> str:
 
 def test_includes_that_cannot_be_followed_are_told_apart() -> None:
     found = read("f", opener)
-    assert [(p.kind, p.path, p.place.line, p.place.column) for p in found.problems] == [
+    assert [(i.problem, i.path, i.place.line, i.place.column) for i in found.includes if i.problem] == [
         ("missing", "gone", 1, 9),
         ("not given", "/elsewhere", 3, 9),
         ("loop", "f", 1, 9),

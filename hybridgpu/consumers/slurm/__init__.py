@@ -7,6 +7,7 @@ from hybridgpu.consumers.slurm import (
     conf,
     detect,
     gresconf,
+    includes,
     merge,
     nodegres,
     nodeline,
@@ -21,7 +22,16 @@ from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
-    *(*conf.RULES, *nodeline.RULES, *nodegres.RULES, *gresconf.RULES, *merge.RULES, *detect.RULES, *shares.RULES),
+    *(
+        *conf.RULES,
+        *includes.RULES,
+        *nodeline.RULES,
+        *nodegres.RULES,
+        *gresconf.RULES,
+        *merge.RULES,
+        *detect.RULES,
+        *shares.RULES,
+    ),
     *(*registration.RULES, *collisions.RULES, *cluster.RULES, *cgroupconf.RULES),
 )
 """Every rule that a consumption can fire, in the order a file is judged."""

@@ -10,7 +10,8 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hybridgpu.files.slurmlines import IncludeProblem, OpenText, Pair, SlurmLine, SlurmText, read
+from hybridgpu.consumers.slurm import includes
+from hybridgpu.files.slurmlines import Include, OpenText, Pair, SlurmLine, read
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.spelling import nearest
 
@@ -24,6 +25,7 @@ _GRES_STARTS = ("autodetect", "name", "nodename")
 _SLURM_RECORDS = frozenset(("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost"))
 """Keys of slurm.conf that begin a record of several pairs; every other key stands alone on its line."""
 
+CONTAINER_CONF = "job_container.conf"
 _DEFAULT_FORBIDS = ("nodehostname", "bcastaddr", "nodeaddr")
 
 UNREADABLE = Rule(
@@ -40,27 +42,6 @@ UNKNOWN_KEY = Rule(
     "Use the key's right name, or remove it.",
     "S:src/common/parse_config.c s_p_parse_line; slurmd -G on 22.05, 24.11, 26.05",
 )
-INCLUDE_MISSING = Rule(
-    "slurm-include-missing",
-    Severity.ERROR,
-    "The included file is not there: Slurm waits a minute for it, then stops with a fatal error.",
-    "Put the file there, or remove the Include. Its name is relative to the including file, and no pattern.",
-    "S:src/common/parse_config.c s_p_parse_file",
-)
-INCLUDE_LOOP = Rule(
-    "slurm-include-loop",
-    Severity.ERROR,
-    "The file includes itself: Slurm reads until it runs out of memory.",
-    "Remove the Include.",
-    "S:src/common/parse_config.c _parse_include_directive",
-)
-INCLUDE_NOT_GIVEN = Rule(
-    "slurm-include-not-given",
-    Severity.INFO,
-    "The included file is not among the inputs: what it says is not judged.",
-    "Give the file too.",
-    "S:src/common/parse_config.c _parse_include_directive",
-)
 DEFAULT_ADDRESS = Rule(
     "slurm-default-with-address",
     Severity.ERROR,
@@ -76,9 +57,13 @@ DOUBLED_KEY = Rule(
     "S:src/common/parse_config.c _handle_common; slurmd and slurmctld of 22.05, 24.11, 26.05",
 )
 
-RULES = (UNREADABLE, UNKNOWN_KEY, INCLUDE_MISSING, INCLUDE_LOOP, INCLUDE_NOT_GIVEN, DEFAULT_ADDRESS, DOUBLED_KEY)
+RULES = (UNREADABLE, UNKNOWN_KEY, DEFAULT_ADDRESS, DOUBLED_KEY)
 
-_FATAL = frozenset((UNREADABLE, UNKNOWN_KEY, INCLUDE_MISSING, INCLUDE_LOOP, DEFAULT_ADDRESS))
+_FATAL = includes.FATAL | {UNREADABLE, UNKNOWN_KEY, DEFAULT_ADDRESS}
+
+
+_LEAVES_OUT = includes.FATAL | {includes.INCLUDE_NOT_GIVEN}
+"""Where one of these was found, a part of the file was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +90,13 @@ class SlurmFiles:
         `nodename` those of NodeName=DEFAULT.
     gres: the lines of gres.conf; None where there is no gres.conf.
     cgroup: every key of cgroup.conf in lower case, with all its occurrences; None where there is no cgroup.conf.
+    container: the lines of job_container.conf; None where there is none.
     findings: what is wrong for every release; `fatal` says that no daemon starts because of it. The same of gres.conf
         stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it; that of cgroup.conf in
-        `cgroup_findings`.
+        `cgroup_findings`, that of job_container.conf in `container_findings`.
+    whole: slurm.conf itself was given; else these are parts of it, and what is not in them may stand elsewhere.
+    gres_known, container_known: gres.conf and job_container.conf were given, or are known not to be there.
+    includes: every Include of all the files. `places`: the path of a file by the name it has for Slurm (`gres.conf`).
     """
 
     slurm_conf: str
@@ -121,10 +110,27 @@ class SlurmFiles:
     gres_findings: tuple[Finding, ...] = ()
     gres_fatal: bool = False
     cgroup_findings: tuple[Finding, ...] = ()
+    container: tuple[SlurmLine, ...] | None = None
+    container_findings: tuple[Finding, ...] = ()
+    whole: bool = True
+    gres_known: bool = True
+    container_known: bool = True
+    includes: tuple[Include, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def beside(self, name: str) -> str:
-        """The path of a file in slurm.conf's folder (`gres.conf`, `cgroup.conf`)."""
-        return posixpath.join(posixpath.dirname(self.slurm_conf), name)
+        """The path of a file that Slurm looks for in slurm.conf's folder (`gres.conf`, `cgroup.conf`)."""
+        return self.places.get(name) or posixpath.join(posixpath.dirname(self.slurm_conf), name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether what does not stand in slurm.conf is known not to be there: all of it was given and read."""
+        return self.whole and not any(finding.rule in _LEAVES_OUT for finding in self.findings)
+
+    @property
+    def gres_complete(self) -> bool:
+        """The same of gres.conf."""
+        return self.gres_known and not any(finding.rule in _LEAVES_OUT for finding in self.gres_findings)
 
     def setting(self, key: str) -> Pair | None:
         """The pair in force for a single key of slurm.conf (any case): the last one."""
@@ -137,26 +143,68 @@ class SlurmFiles:
         return tuple(w for w in (part.strip() for part in pair.value.split(",")) if w) if pair else ()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The files of one cluster, by path. `conf`: slurm.conf, or the parts of it that there are.
+
+    `name` is the path that slurm.conf has, or would have beside its parts. The flags are those of SlurmFiles.
+    """
+
+    name: str
+    conf: tuple[str, ...]
+    gres: str | None = None
+    cgroup: str | None = None
+    container: str | None = None
+    whole: bool = True
+    gres_known: bool = True
+    container_known: bool = True
+
+
 def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") -> SlurmFiles:
-    """Parse slurm.conf, and gres.conf and cgroup.conf beside it where they are there.
+    """Parse slurm.conf, and gres.conf, cgroup.conf and job_container.conf beside it where they are there.
 
     `files` maps paths to text, or opens a path (see OpenText). An Include of a file that is not there is an error where
     the folder is one we were given files of, else a note. Raises KeyError or FileNotFoundError for slurm.conf itself.
     """
     open_text = files if callable(files) else _opener(files)
+    gres, cgroup, container = (
+        posixpath.join(posixpath.dirname(slurm_conf), name) for name in ("gres.conf", "cgroup.conf", CONTAINER_CONF)
+    )
+    there = {path for path in (gres, cgroup, container) if _is_there(path, open_text)}
+    parts = Parts(
+        slurm_conf,
+        (slurm_conf,),
+        gres if gres in there else None,
+        cgroup if cgroup in there else None,
+        container if container in there else None,
+    )
+    return assemble(parts, open_text)
+
+
+def assemble(
+    parts: Parts,
+    open_text: OpenText,
+    locate: Callable[[str], str] = posixpath.normpath,
+    from_includer: bool = False,
+) -> SlurmFiles:
+    """Parse the files of one cluster; raises what `open_text` raises for one of them.
+
+    `locate`: see files.slurmlines.read. `from_includer`: a name in Include is relative to the file in which it stands,
+    not to slurm.conf.
+    """
+    folder = None if from_includer else posixpath.dirname(parts.name)
     found: list[Finding] = []
-    slurm = read(slurm_conf, open_text)
-    found += _include_findings(slurm.problems)
-    settings, nodes, records = _read_slurm_conf(slurm, found)
+    conf = [read(path, open_text, "", folder, locate) for path in parts.conf]
+    found += [finding for text in conf for finding in includes.findings(text.includes)]
+    settings, nodes, records = _read_slurm_conf([line for text in conf for line in text.lines], found)
     cluster = settings.get("clustername")
-    folder = posixpath.dirname(slurm_conf)
-    cluster_name = cluster[-1].value if cluster else ""
-    gres = _beside(posixpath.join(folder, "gres.conf"), open_text, cluster_name)
-    cgroup = _beside(posixpath.join(folder, "cgroup.conf"), open_text, cluster_name)
-    gres_found = [*_include_findings(gres.problems), *_gres_findings(gres.lines)] if gres else []
-    cgroup_found = _include_findings(cgroup.problems) if cgroup else []
+    name = cluster[-1].value if cluster else ""
+    others = (parts.gres, parts.cgroup, parts.container)
+    gres, cgroup, container = (read(path, open_text, name, folder, locate) if path else None for path in others)
+    gres_found = [*includes.findings(gres.includes), *_gres_findings(gres.lines)] if gres else []
+    cgroup_found = list(includes.findings(cgroup.includes)) if cgroup else []
     return SlurmFiles(
-        slurm_conf=slurm_conf,
+        slurm_conf=parts.name,
         settings=settings,
         nodes=nodes,
         records=records,
@@ -167,6 +215,13 @@ def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") ->
         gres_findings=tuple(gres_found),
         gres_fatal=stops(gres_found),
         cgroup_findings=tuple(cgroup_found),
+        container=container.lines if container else None,
+        container_findings=tuple(includes.findings(container.includes)) if container else (),
+        whole=parts.whole,
+        gres_known=parts.gres_known,
+        container_known=parts.container_known,
+        includes=tuple(one for text in (*conf, gres, cgroup, container) if text for one in text.includes),
+        places={n: p for n, p in zip(("gres.conf", "cgroup.conf", CONTAINER_CONF), others, strict=True) if p},
     )
 
 
@@ -187,61 +242,55 @@ def _opener(files: Mapping[str, str]) -> Callable[[str], str]:
     return open_text
 
 
-def _beside(path: str, open_text: OpenText, cluster_name: str) -> SlurmText | None:
+def _is_there(path: str, open_text: OpenText) -> bool:
     try:
-        return read(path, open_text, cluster_name)
+        open_text(path)
     except (FileNotFoundError, KeyError):
-        return None
-
-
-def _include_findings(problems: tuple[IncludeProblem, ...]) -> list[Finding]:
-    rules = {"missing": INCLUDE_MISSING, "loop": INCLUDE_LOOP, "not given": INCLUDE_NOT_GIVEN}
-    words = {
-        "missing": "Include {}: there is no such file",
-        "loop": "Include {}: this file is being read already",
-        "not given": "Include {}: not among the files given",
-    }
-    return [Finding(rules[p.kind], p.place, words[p.kind].format(p.path)) for p in problems]
+        return False
+    return True
 
 
 def _read_slurm_conf(
-    slurm: SlurmText, found: list[Finding]
+    lines: Iterable[SlurmLine], found: list[Finding]
 ) -> tuple[dict[str, tuple[Pair, ...]], tuple[NodeRecord, ...], dict[str, tuple[SlurmLine, ...]]]:
-    settings: dict[str, tuple[Pair, ...]] = {}
-    records: dict[str, tuple[SlurmLine, ...]] = {}
+    settings: dict[str, list[Pair]] = {}
+    records: dict[str, list[SlurmLine]] = {}
     nodes: list[NodeRecord] = []
     defaults: dict[str, Pair] = {}
-    for line in slurm.lines:
+    for line in lines:
         if not line.pairs:
             found.append(unreadable(line.rest, line.rest_place))
             continue
         first = line.pairs[0]
         key = first.key.lower()
         if key not in _SLURM_RECORDS:
-            settings[key] = (*settings.get(key, ()), _alone(line, found))
+            settings.setdefault(key, []).append(_alone(line, found))
         elif line.rest:
             found.append(unreadable(line.rest, line.rest_place))
         if key == "nodename" and first.value.lower() == "default":
             defaults = _merge_defaults(defaults, line, found)
-            records[key] = (*records.get(key, ()), line)
+            records.setdefault(key, []).append(line)
         elif key == "nodename":
             own = {p.key.lower(): p for p in line.pairs[1:]}
             nodes.append(NodeRecord(first.value, first.place, line, {**_inherited(defaults, own), **own}))
         elif key in _SLURM_RECORDS:
-            records[key] = (*records.get(key, ()), line)
-    return settings, tuple(nodes), records
+            records.setdefault(key, []).append(line)
+    return (
+        {key: tuple(pairs) for key, pairs in settings.items()},
+        tuple(nodes),
+        {key: tuple(mine) for key, mine in records.items()},
+    )
 
 
 def settings_of(lines: Iterable[SlurmLine], found: list[Finding]) -> dict[str, tuple[Pair, ...]]:
     """The keys of a file that has nothing but single keys, as cgroup.conf; what cannot be read goes into `found`."""
-    settings: dict[str, tuple[Pair, ...]] = {}
+    settings: dict[str, list[Pair]] = {}
     for line in lines:
         if line.pairs:
-            key = line.pairs[0].key.lower()
-            settings[key] = (*settings.get(key, ()), _alone(line, found))
+            settings.setdefault(line.pairs[0].key.lower(), []).append(_alone(line, found))
         else:
             found.append(unreadable(line.rest, line.rest_place))
-    return settings
+    return {key: tuple(pairs) for key, pairs in settings.items()}
 
 
 def _alone(line: SlurmLine, found: list[Finding]) -> Pair:

@@ -22,7 +22,7 @@ from hybridgpu.consumers.slurm import (
     registration,
     shares,
 )
-from hybridgpu.consumers.slurm.conf import INCLUDE_NOT_GIVEN, NodeRecord, SlurmFiles, unknown_key
+from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
@@ -123,8 +123,7 @@ def consume(
 
 def _all_nodes_known(files: SlurmFiles) -> bool:
     """Whether slurm.conf, as given, names all nodes: nothing left out, and no room for dynamic nodes (MaxNodeCount)."""
-    left_out = any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.findings)
-    return bool(files.nodes) and not left_out and files.setting("MaxNodeCount") is None
+    return bool(files.nodes) and files.complete and files.setting("MaxNodeCount") is None
 
 
 def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
