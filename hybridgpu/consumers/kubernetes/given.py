@@ -53,7 +53,10 @@ class ConfigSet:
 
 @dataclass(frozen=True, slots=True)
 class MigFile:
-    """A mig-parted file: on its own, a ConfigMap's `config.yaml`, or inside Helm values. `source` is for messages."""
+    """A mig-parted file: on its own, a value of a ConfigMap, or inside Helm values. `source` is for messages.
+
+    `key` is the ConfigMap's key that holds it, "" for a file on its own.
+    """
 
     source: str
     name: str
@@ -61,6 +64,7 @@ class MigFile:
     text: str
     where: Where
     place: Place
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ class Operand:
     """A DaemonSet (or other workload) that runs one of NVIDIA's programs: the plugin, GFD, the MPS daemon ...
 
     `program` is `device-plugin`, `gpu-feature-discovery`, `mps-control-daemon`, `mig-manager`, `dcgm-exporter`.
-    `env` are its variables and command-line flags as variables; `config_map` the ConfigMap it mounts, or "".
+    `env` are its variables and command-line flags as variables; `config_map` the ConfigMap its config comes from, or
+    "". `settings`: those of the config-manager beside it, None where there is none.
     """
 
     title: str
@@ -114,6 +119,25 @@ class Operand:
     env: Mapping[str, str]
     config_map: str = ""
     tolerations: tuple[Toleration, ...] = ()
+    settings: Settings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Values of the device plugin's own Helm chart. `places` as in Policy; `gfd`, `plugin`: whether it runs them.
+
+    `env` are the variables that the chart gives the plugin. `tolerations` None: the chart's own.
+    """
+
+    title: str
+    place: Place
+    places: Mapping[str, Place]
+    env: Mapping[str, str]
+    settings: Settings = CHART
+    config_name: str = ""
+    gfd: bool = False
+    plugin: bool = True
+    tolerations: tuple[Toleration, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +185,33 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One container's request for a resource below nvidia.com/. `count` is None where the number cannot be read."""
+    """One container's request for a resource below nvidia.com/. `count` is None where the number cannot be read.
+
+    `wrong`: why the API server does not take the number. `limited`: there is a limit, and not a request alone;
+    `request` is what stands beside it, as text and number. `template` counts the pod templates of an object from 0;
+    `init`: an init container's.
+    """
 
     container: str
     resource: str
     count: int | None
     text: str
     place: Place
+    wrong: str = ""
+    limited: bool = True
+    request: tuple[str, int | None] | None = None
+    template: int = 0
+    init: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A Pod, or what makes pods, and what its containers ask for (limits; requests where there is no limit).
 
-    `shm` is where a container mounts a volume of its own on /dev/shm. `visible` is where a container sets
-    NVIDIA_VISIBLE_DEVICES to something other than void or none.
+    `shm` is where a container that asks for GPUs, `shm_of`, mounts a volume of its own on /dev/shm. `visible` is where
+    a container sets NVIDIA_VISIBLE_DEVICES to something other than void or none, `visible_text` to what. The node
+    selector has what an affinity demands in the same way, and of several templates what all demand; `choosy`: there is
+    more that chooses nodes. `pod_level` are GPUs asked for by the pod and no container. `known`: Kubernetes' own kind.
     """
 
     title: str
@@ -188,13 +224,19 @@ class Workload:
     tolerations: tuple[Toleration, ...] = ()
     shm: Place | None = None
     visible: Place | None = None
+    shm_of: str = ""
+    visible_text: str = ""
+    choosy: bool = False
+    pod_level: tuple[tuple[str, Place], ...] = ()
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A number that a ResourceQuota or LimitRange sets on a resource below nvidia.com/.
 
-    `field` as written (`requests.nvidia.com/gpu`, `max`), `resource` the bare name.
+    `field` as written (`requests.nvidia.com/gpu`, `max`), `resource` the bare name. `kind` is the object's; of a
+    LimitRange `item` counts its limits from 0 and `scope` is what they are for (`Container`, `Pod`).
     """
 
     title: str
@@ -203,6 +245,11 @@ class Bound:
     resource: str
     text: str
     place: Place
+    kind: str = "ResourceQuota"
+    scope: str = ""
+    item: int = 0
+    count: int | None = None
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +259,7 @@ class KubeFiles:
     sets: tuple[ConfigSet, ...] = ()
     mig_files: tuple[MigFile, ...] = ()
     policies: tuple[Policy, ...] = ()
+    charts: tuple[Chart, ...] = ()
     operands: tuple[Operand, ...] = ()
     nodes: tuple[KubeNode, ...] = ()
     workloads: tuple[Workload, ...] = ()
