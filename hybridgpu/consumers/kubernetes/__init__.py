@@ -1,6 +1,14 @@
 """What NVIDIA's programs for Kubernetes do with a file: device plugin, feature discovery, MPS, MIG, config-manager."""
 
-from hybridgpu.consumers.kubernetes import configrules, migrules, pluginrules, yamlrules
+from hybridgpu.consumers.kubernetes import (
+    chartvalues,
+    configmaps,
+    configrules,
+    migrules,
+    pluginrules,
+    policy,
+    yamlrules,
+)
 from hybridgpu.consumers.kubernetes.askjudge import judge_asks
 from hybridgpu.consumers.kubernetes.configrules import judge_choice, judge_default
 from hybridgpu.consumers.kubernetes.consume import PluginConsumption, consume
@@ -14,7 +22,15 @@ from hybridgpu.consumers.kubernetes.outcome import Labelled, MpsRuns, PluginRuns
 from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
 from hybridgpu.files.where import Where, in_block, in_file
 
-RULES = (*yamlrules.RULES, *pluginrules.RULES, *configrules.RULES, *migrules.RULES)
+RULES = (
+    *yamlrules.RULES,
+    *pluginrules.RULES,
+    *configmaps.RULES,
+    *configrules.RULES,
+    *migrules.RULES,
+    *policy.RULES,
+    *chartvalues.RULES,
+)
 """Every rule of this room, in the order in which files are judged."""
 
 __all__ = [

@@ -1,15 +1,215 @@
-"""From files that were given to records of what they say about GPUs."""
+"""From files that were given to records of what they say about GPUs, and what hinders reading them.
+
+Names are followed here: a policy, a chart or a DaemonSet says which ConfigMap holds configs at all, how its
+config-manager is started and with which variables. Whether all of that is sound is judged elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from hybridgpu.consumers.kubernetes.given import KubeFiles
-from hybridgpu.files.kinds import Input
-from hybridgpu.model.finding import Finding
+from hybridgpu.consumers.kubernetes.asks import read_bounds, read_workload
+from hybridgpu.consumers.kubernetes.chartvalues import is_plugin_chart, read_chart_values
+from hybridgpu.consumers.kubernetes.configmanager import Settings
+from hybridgpu.consumers.kubernetes.configmaps import Held, judge_mig_key, read_config_map
+from hybridgpu.consumers.kubernetes.given import (
+    Bound,
+    Chart,
+    Config,
+    ConfigSet,
+    KubeFiles,
+    KubeNode,
+    MigFile,
+    Operand,
+    Policy,
+    Workload,
+)
+from hybridgpu.consumers.kubernetes.nodes import read_node
+from hybridgpu.consumers.kubernetes.operands import PLUGIN_PROGRAM, read_operands
+from hybridgpu.consumers.kubernetes.policy import plugin_env, read_operator_values, read_policy
+from hybridgpu.consumers.kubernetes.yamlrules import judge_yaml
+from hybridgpu.files.gotree import GoMap, GoNode
+from hybridgpu.files.kinds import Input, Kind
+from hybridgpu.files.manifest import Manifest, at, read_manifests
+from hybridgpu.files.source import Source, read_source
+from hybridgpu.files.where import in_file
+from hybridgpu.model.finding import Finding, Place
+
+MOST_BYTES = 64 * 2**20
+"""The largest file read, in bytes: `kubectl get nodes -o json` of some thousand nodes."""
+
+_READ = frozenset((Kind.MANIFEST, Kind.MIG_PARTED, Kind.PLUGIN_CONFIG, Kind.HELM_VALUES))
+_PLUGIN_CHART, _OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read so far; ConfigMaps wait until everybody who may name one is known."""
+
+    sets: list[ConfigSet] = field(default_factory=list)
+    mig: list[MigFile] = field(default_factory=list)
+    policies: list[Policy] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    operands: list[Operand] = field(default_factory=list)
+    nodes: list[KubeNode] = field(default_factory=list)
+    maps: list[Manifest] = field(default_factory=list)
+    asking: list[Manifest] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    mine: list[Manifest] = field(default_factory=list)
 
 
 def gather(given: Sequence[Input]) -> tuple[KubeFiles, tuple[Finding, ...]]:
-    """What the Kubernetes files among `given` say, and what hinders reading them."""
-    del given
-    return KubeFiles(), ()
+    """What the Kubernetes files among `given` say, and what hinders reading them.
+
+    A file that vanished or may not be read by now is passed over: whoever found it has said so.
+    """
+    found = _Found()
+    for file in given:
+        if file.kind not in _READ:
+            continue
+        try:
+            source = read_source(file.path, most=MOST_BYTES)
+        except OSError:
+            continue
+        if isinstance(source, Source):
+            _take(file, source.text, found)
+        else:
+            found.findings.append(source)
+    _config_maps(found)
+    workloads: list[Workload] = []
+    bounds: list[Bound] = []
+    for manifest in found.asking:
+        workload, bounded = read_workload(manifest), read_bounds(manifest)
+        workloads += [workload] if workload else []
+        bounds += bounded
+        if workload or bounded:
+            found.mine.append(manifest)
+    found.findings += _twice(found.mine)
+    files = KubeFiles(
+        sets=tuple(_used(config_set, found) for config_set in found.sets),
+        mig_files=tuple(found.mig),
+        policies=tuple(found.policies),
+        charts=tuple(found.charts),
+        operands=tuple(found.operands),
+        nodes=tuple(found.nodes),
+        workloads=tuple(workloads),
+        bounds=tuple(bounds),
+    )
+    return files, tuple(dict.fromkeys(found.findings))
+
+
+def _take(file: Input, text: str, found: _Found) -> None:
+    path, place = file.path, Place(file.path, 1)
+    if file.kind is Kind.PLUGIN_CONFIG:
+        config = Config("", text, in_file(path), place)
+        found.sets.append(ConfigSet(path, "", "", (config,), place))
+    elif file.kind is Kind.MIG_PARTED:
+        found.mig.append(MigFile(path, "", "", text, in_file(path), place))
+    else:
+        manifests = read_manifests(path, text)
+        found.findings += manifests.findings
+        for manifest in manifests.objects:
+            if file.kind is Kind.HELM_VALUES:
+                _values(manifest, manifest.root, path, found)
+            else:
+                _object(manifest, found)
+
+
+def _object(manifest: Manifest, found: _Found) -> None:
+    """One object, by its kind."""
+    if manifest.kind == "ConfigMap":
+        found.maps.append(manifest)
+    elif told := read_policy(manifest):
+        found.policies.append(told.policy)
+        found.findings += told.findings
+        found.mine.append(manifest)
+    elif node := read_node(manifest):
+        found.nodes.append(node)
+        found.mine.append(manifest)
+    elif manifest.kind == "HelmRelease":
+        chart = manifest.text("spec", "chart", "spec", "chart") or ""
+        if chart in (_PLUGIN_CHART, _OPERATOR_CHART):
+            _values(manifest, at(manifest.root, "spec", "values"), manifest.title, found, chart)
+    elif operands := read_operands(manifest):
+        found.operands += operands
+        found.mine.append(manifest)
+    else:
+        found.asking.append(manifest)
+
+
+def _values(manifest: Manifest, root: GoNode | None, title: str, found: _Found, chart: str = "") -> None:
+    """Values of one of NVIDIA's two charts, or of a chart that brings them as parts."""
+    if not isinstance(root, GoMap):
+        return
+    found.mine.append(manifest)
+    for part in (_PLUGIN_CHART, _OPERATOR_CHART) if not chart else ():
+        below = root.get(part)
+        if isinstance(below, GoMap):
+            _values(manifest, below, f"{title} {part}", found, part)
+            return
+    if chart == _PLUGIN_CHART or (not chart and is_plugin_chart(root)):
+        told = read_chart_values(manifest, root, title)
+        found.charts.append(told.chart)
+        found.sets += told.sets
+        found.findings += told.findings
+        return
+    operator = read_operator_values(manifest, root, title)
+    found.policies.append(operator.policy)
+    found.sets += operator.sets
+    found.mig += operator.mig
+    found.findings += operator.findings
+
+
+def _config_maps(found: _Found) -> None:
+    plugin = {name for name, *_ in _users(found)} - {""}
+    mig = {policy.mig_config_name for policy in found.policies} - {None, ""}
+    for manifest in found.maps:
+        held = read_config_map(manifest, manifest.name in plugin, manifest.name in mig)
+        if held is None:
+            continue
+        found.mine.append(manifest)
+        found.findings += held.findings
+        _hold(held, found)
+        if manifest.name in mig:
+            found.findings += judge_mig_key(manifest)
+
+
+def _hold(held: Held, found: _Found) -> None:
+    found.mig += held.mig
+    if held.configs is not None:
+        found.sets.append(held.configs)
+
+
+def _users(found: _Found) -> Iterator[tuple[str, str, Settings | None, dict[str, str], Place]]:
+    """Who names a ConfigMap of configs: its name, the namespace if known, config-manager's settings, variables."""
+    for policy in found.policies:
+        if policy.config_name:
+            place = policy.places.get("devicePlugin.config.name", policy.place)
+            settings = Settings(policy.config_default or "", ("empty",))
+            yield policy.config_name, policy.namespace, settings, plugin_env(policy), place
+    for chart in found.charts:
+        if chart.config_name and chart.plugin:
+            place = chart.places.get("config.name", chart.place)
+            yield chart.config_name, "", chart.settings, dict(chart.env), place
+    for operand in found.operands:
+        if operand.program == PLUGIN_PROGRAM and operand.config_map:
+            yield operand.config_map, operand.namespace, operand.settings, dict(operand.env), operand.place
+
+
+def _used(config_set: ConfigSet, found: _Found) -> ConfigSet:
+    """The set with the settings and variables of the first who uses it."""
+    if config_set.managed or not config_set.name:
+        return config_set
+    for name, namespace, settings, env, place in _users(found):
+        if name == config_set.name and (not namespace or not config_set.namespace or namespace == config_set.namespace):
+            managed = settings is not None
+            used = replace(config_set, env=env, user=place, managed=managed)
+            return replace(used, settings=settings) if settings is not None else used
+    return config_set
+
+
+def _twice(manifests: Iterable[Manifest]) -> Iterator[Finding]:
+    """Keys that stand twice in the documents that hold something of ours."""
+    for manifest in {id(manifest.yaml): manifest for manifest in manifests}.values():
+        yield from judge_yaml(manifest.yaml, manifest.where)
