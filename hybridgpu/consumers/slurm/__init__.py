@@ -15,7 +15,7 @@ from hybridgpu.consumers.slurm import (
     shares,
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
-from hybridgpu.consumers.slurm.consume import Consumption, NodeResult, Registered, consume
+from hybridgpu.consumers.slurm.consume import GRES_NOT_GIVEN, Consumption, NodeResult, Registered, consume
 from hybridgpu.consumers.slurm.detect import DetectedGpu, detected_from, nvml_type
 from hybridgpu.consumers.slurm.gather import gather
 from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
@@ -33,6 +33,7 @@ RULES = (
         *shares.RULES,
     ),
     *(*registration.RULES, *collisions.RULES, *cluster.RULES, *cgroupconf.RULES),
+    GRES_NOT_GIVEN,
 )
 """Every rule that a consumption can fire, in the order a file is judged."""
 

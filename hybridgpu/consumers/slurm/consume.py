@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import (
+    alone,
     cgroupconf,
     cluster,
     collisions,
@@ -27,13 +28,22 @@ from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.hardware import Hardware
-from hybridgpu.consumers.slurm.nodegres import Wanted
+from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.unjudged import unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
-from hybridgpu.model.finding import Finding
+from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.naming import gres_id
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
+
+GRES_NOT_GIVEN = Rule(
+    "slurm-gres-conf-not-given",
+    Severity.INFO,
+    "gres.conf is not among the inputs: the nodes' GPUs are taken to be what Gres= says, and their devices not judged.",
+    "Give gres.conf too, or the folder in which slurm.conf lies.",
+    "S:src/interfaces/gres.c gres_node_config_load",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,8 @@ def consume(
 
     `detected` says what AutoDetect would find on a node; a node that is not in it is taken to have what it configures.
     """
-    overall = Verdict(files.findings, files.fatal)
+    open_rules = unjudged(files)
+    overall = Verdict(files.findings, files.fatal, open_rules)
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
     cgroupconf.judge(files, release, overall)
@@ -103,22 +114,44 @@ def consume(
     for node in files.nodes:
         nodeline.judge(node, release, overall)
     nodeline.judge_doubles(files.nodes, release, overall)
-    types = files.setting("GresTypes")
-    names = nodegres.contexts(types.value if types else "", types.place if types else None, overall)
+    names = _names(files, overall)
     members = [nodeline.node_names(node, release) for node in files.nodes]
     known = {name for mine in members for name in mine} if _all_nodes_known(files) else None
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
-    judge = _Judge(files, names, index, release, detected or {})
+    judge = _Judge(files, names, index, release, detected or {}, open_rules)
     results: dict[str, NodeResult] = {}
     for node, mine in zip(files.nodes, members, strict=True):
         for name in mine:
             results[name] = judge.result(node, name)
+    if not files.nodes and not files.complete:
+        alone.judge(index, names, release, overall)
+    _judge_not_given(files, judge.seen, overall)
     collisions.judge(judge.seen, files.gres or (), overall)
     cluster.judge(files, names, judge.seen, release, overall)
     if overall.fatal:
         dead = {id(r): NodeResult(None, r.findings, True) for r in results.values()}
         results = {name: dead[id(result)] for name, result in results.items()}
     return Consumption(release, results, overall.findings, overall.fatal)
+
+
+def _names(files: SlurmFiles, verdict: Verdict) -> tuple[str, ...]:
+    """The names of GresTypes; where they may stand in a part that is not given, those that the files use."""
+    types = files.setting("GresTypes")
+    if types is not None or files.complete:
+        return nodegres.contexts(types.value if types else "", types.place if types else None, verdict)
+    tokens = (token for node in files.nodes for token in (node.text("gres") or "").split(","))
+    used = [token.partition(":")[0].partition("(")[0] for token in tokens]
+    used += [name.value for line in files.gres or () if (name := line.get("name"))]
+    first = [name for name in ("gpu", *nodegres.SHARED) if name in used or (name == "gpu" and {*used} & {*SHARED})]
+    return tuple(dict.fromkeys(name for name in (*first, *used) if name))
+
+
+def _judge_not_given(files: SlurmFiles, seen: Mapping[int, cluster.SeenNode], verdict: Verdict) -> None:
+    """Nodes with GPUs whose gres.conf nobody gave: that is said once."""
+    node = next((node for node in seen.values() if "gpu" in node.wants), None)
+    if node is not None and not files.gres_known:
+        message = f"gres.conf is not among the inputs: the devices of {node.node.names} are taken as Gres= has them"
+        verdict.note(GRES_NOT_GIVEN, node.place, message, GRES_NOT_GIVEN.fix)
 
 
 def _all_nodes_known(files: SlurmFiles) -> bool:
@@ -137,7 +170,7 @@ def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
     """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
     types = files.setting("GresTypes")
-    if types is not None and types.value.strip(","):
+    if (types is not None and types.value.strip(",")) or (types is None and not files.complete):
         verdict.take(files.gres_findings, files.gres_fatal)
     elif files.gres:
         message = "slurm.conf has no GresTypes: gres.conf is not read"
@@ -153,6 +186,7 @@ class _Judge:
     index: GresIndex
     release: Release
     detected: Mapping[str, Sequence[DetectedGpu]]
+    unjudged: frozenset[Rule] = frozenset()
     seen: dict[int, cluster.SeenNode] = field(default_factory=dict)
     by_line: dict[tuple[int, tuple[int, ...], tuple[DetectedGpu, ...] | None], NodeResult] = field(default_factory=dict)
     clean: dict[tuple[object, ...], NodeResult] = field(default_factory=dict)
@@ -179,7 +213,7 @@ class _Judge:
         key = (gres.value if gres else "", has, contents, found)
         if key in self.clean:
             return self.clean[key]
-        verdict = Verdict()
+        verdict = Verdict(unjudged=self.unjudged)
         wants = nodegres.wanted(gres.value if gres else "", self.names, gres.place if gres else node.place, verdict)
         self.seen[id(node)] = cluster.SeenNode(node, wants)
         result = self._judge(node, lines, wants, has, found, verdict)
@@ -204,15 +238,20 @@ class _Judge:
         merge.validate(raw, self.names, verdict)
         if verdict.fatal:
             return NodeResult(None, verdict.findings, True)
-        records = merge.merge(raw, wants, self.names, auto is not None, place, verdict)
+        detecting = auto is not None or not self.files.gres_complete
+        records = merge.merge(raw, wants, self.names, detecting, place, verdict)
         if auto is not None:
             records = self._detect(auto, records, found, has, verdict)
+        if not self.files.gres_complete:
+            records = detect.assume(records, Pair("AutoDetect", "", place), verdict)
         records = shares.load(records, raw, self.names, self.release, verdict)
         if verdict.fatal:
             return NodeResult(None, verdict.findings, True)
         invalid = registration.invalid_reason(
             wants, records, self.names, has, self.release, self.index.filed, node.names
         )
+        if registration.NODE_INVALID in self.unjudged:
+            invalid = None
         if invalid:
             verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}")
         return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))

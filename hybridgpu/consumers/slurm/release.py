@@ -55,6 +55,14 @@ class Release:
     reason_survives_resume: the Reason stays on a node after state=resume; None: not measured.
     majors_back: how many majors older than slurmctld a slurmd may be; newer it may never be
         (S:src/common/slurm_protocol_common.h SLURM_MIN_PROTOCOL_VERSION).
+    includes_from: the folder in which a relative name of Include is looked for: that of the file that includes, or
+        slurm.conf's (parse_config.c _parse_include_directive).
+    container_keys: the keys of job_container.conf and what each takes; `container_alone` are those that may begin a
+        line and then stand alone on it (S@25.05:src/plugins/job_container/tmpfs/read_jcconf.c, from 25.11
+        S:src/plugins/namespace/tmpfs/read_jcconf.c).
+    container_none: BasePath=none switches the plugin off on a node (the same).
+    relative_hooks: the hooks, in lower case, that may be named without a folder: they lie beside slurm.conf
+        (S:src/slurmd/slurmd/slurmd.c _read_config).
     prolog_uuids: what the prolog's CUDA_VISIBLE_DEVICES holds under AutoDetect=nvml: `mig` UUIDs of instances only,
         `all` those of whole cards too (gres_common.c, gpu_nvml.c).
     """
@@ -83,6 +91,11 @@ class Release:
     reason_survives_resume: bool | None
     majors_back: int
     prolog_uuids: Literal["mig", "all"]
+    includes_from: Literal["includer", "slurm.conf"]
+    container_keys: Mapping[str, CgroupValue]
+    container_alone: frozenset[str]
+    container_none: bool
+    relative_hooks: frozenset[str]
 
     def __str__(self) -> str:
         return self.major
@@ -156,6 +169,11 @@ _22_05 = Release(
     reason_survives_resume=False,
     majors_back=2,
     prolog_uuids="mig",
+    includes_from="includer",
+    container_keys={"AutoBasePath": "flag", **_taking("text", "BasePath", "InitScript", "NodeName")},
+    container_alone=frozenset(("AutoBasePath",)),
+    container_none=False,
+    relative_hooks=frozenset(),
 )
 _23_02 = replace(
     _22_05,
@@ -169,6 +187,9 @@ _23_02 = replace(
     prolog_flags=(*_22_05.prolog_flags, "ForceRequeueOnFail"),
     cgroup_keys={**_22_05.cgroup_keys, "EnableControllers": "flag", "RootOwnedCgroups": "flag"},
     reason_survives_resume=None,
+    includes_from="slurm.conf",
+    container_keys={**_22_05.container_keys, "Dirs": "text", "Shared": "flag"},
+    container_alone=_22_05.container_alone | {"Dirs", "Shared"},
 )
 _23_11 = replace(
     _23_02,
@@ -183,6 +204,8 @@ _23_11 = replace(
     reload="reconfigure",
     select_default="select/cons_tres",
     types_must_be_configured=True,
+    container_none=True,
+    relative_hooks=frozenset(("prolog", "epilog")),
 )
 _24_05 = replace(
     _23_11,
@@ -203,6 +226,14 @@ _24_11 = replace(
     other_gres_confines=True,
     reason_survives_resume=True,
     majors_back=3,
+    container_keys={
+        **_24_05.container_keys,
+        "EntireStepInNS": "flag",
+        **_taking("text", "CloneNSScript", "CloneNSEpilog"),
+        **_taking("number", "CloneNSScript_Wait", "CloneNSEpilog_Wait"),
+    },
+    container_alone=_24_05.container_alone
+    | {"EntireStepInNS", "CloneNSScript", "CloneNSEpilog", "CloneNSScript_Wait", "CloneNSEpilog_Wait"},
 )
 _25_05 = replace(
     _24_11,
@@ -221,6 +252,7 @@ _25_11 = replace(
     node_keys=_25_05.node_keys | {"GresConf", "Parameters"},
     cgroup_keys={**_without(_25_05.cgroup_keys, "CgroupReleaseAgentDir"), "CgroupSlice": "text"},
     prolog_uuids="all",
+    relative_hooks=_25_05.relative_hooks | {"taskprolog", "taskepilog"},
 )
 _26_05 = replace(
     _25_11,
