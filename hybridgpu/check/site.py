@@ -128,7 +128,7 @@ def _schedulers(
     judging = release or (slurm.release(version) if version else None) or NEWEST
     read = {node: read_facts(path)[0] for node, path in facts.items()}
     seen = {node: told for node, told in read.items() if told is not None}
-    trees, findings = slurm.gather(found)
+    trees, findings = slurm.gather(found, judging)
     yield from findings
     sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
     for side in sides:

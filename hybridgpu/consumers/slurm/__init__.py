@@ -17,6 +17,7 @@ from hybridgpu.consumers.slurm import (
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
 from hybridgpu.consumers.slurm.consume import GRES_NOT_GIVEN, Consumption, NodeResult, Registered, consume
 from hybridgpu.consumers.slurm.detect import DetectedGpu, detected_from, nvml_type
+from hybridgpu.consumers.slurm.gather import RULES as GATHERED
 from hybridgpu.consumers.slurm.gather import gather
 from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
@@ -34,6 +35,7 @@ RULES = (
     ),
     *(*registration.RULES, *collisions.RULES, *cluster.RULES, *cgroupconf.RULES),
     GRES_NOT_GIVEN,
+    *GATHERED,
 )
 """Every rule that a consumption can fire, in the order a file is judged."""
 
