@@ -1,0 +1,143 @@
+"""What Kubernetes' files believe of a node's sharing: each statement with the modes it leaves possible, and its place.
+
+A statement is explicit where somebody chose it for this node (a label); what labels and allocatable show is not.
+Sources: k8s-device-plugin v0.20.0 (config-manager, internal/lm), gpu-operator controllers/object_controls.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hybridgpu.check.cross.kubecards import devices
+from hybridgpu.check.cross.miglayout import CONFIG, layouts
+from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, Died, choose
+from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
+from hybridgpu.model.finding import Place
+from hybridgpu.model.sharing import Mode
+
+_OURS = "hybridgpu.io/config"
+_GPU = "nvidia.com/gpu"
+_MIG = "nvidia.com/mig-"
+_COUNT = re.compile(r"nvidia\.com/mig-.+\.count")
+_WHOLE = frozenset((Mode.EXCLUSIVE, Mode.TIME_SLICING, Mode.MPS))
+_CUT = frozenset((Mode.MIG,))
+_UNSHARED = frozenset((Mode.EXCLUSIVE, Mode.MIG))
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """One statement: the node's mode is one of `modes`. `words` say what was read."""
+
+    modes: frozenset[Mode]
+    words: str
+    place: Place
+    explicit: bool
+
+
+def beliefs(node: KubeNode, kube: KubeFiles) -> tuple[Belief, ...]:
+    """All that is said of one node, what somebody chose first."""
+    seen = tuple(_seen(node))
+    cut = any(belief.modes == _CUT for belief in seen)
+    chosen = tuple(b for b in _chosen(node, kube) if not (cut and Mode.TIME_SLICING in b.modes))
+    default = () if seen or chosen or LABEL in node.labels else tuple(_default(kube))
+    return (*chosen, *_layout(node, kube), *seen, *default)
+
+
+def _chosen(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+    """The config that the node's label names; where several sets have such a key, all must say the same."""
+    label, key = (LABEL, node.labels.get(LABEL)) if node.labels.get(LABEL) else (_OURS, node.labels.get(_OURS))
+    if not key:
+        return
+    keys = {key} if label == LABEL else {key, f"config-{key}"}
+    named = [(config, found) for found in kube.sets for config in found.configs if config.key in keys]
+    told = {_modes(config, found): (config, found) for config, found in named}
+    if len(told) == 1:
+        modes, (config, found) = next(iter(told.items()))
+        if modes:
+            words = f"the label {label}={key} chooses {_sharing(config)} ({found.source})"
+            yield Belief(modes, words, node.label_places.get(label, node.place), True)
+
+
+def _default(kube: KubeFiles) -> Iterator[Belief]:
+    """The config of nodes without a label, where there is one set of them and it is known to be used."""
+    if len(kube.sets) != 1:
+        return
+    found = kube.sets[0]
+    key = choose("", found.keys, found.settings)
+    if isinstance(key, Died) or key == EMPTY or not (found.managed or len(found.configs) == 1):
+        return
+    config = next(config for config in found.configs if config.key == key)
+    modes = _modes(config, found)
+    if modes:
+        yield Belief(modes, f"its config is {key} with {_sharing(config)} ({found.source})", config.place, False)
+
+
+def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
+    """The modes that a config leaves possible; empty where it says nothing, or is refused."""
+    read = read_config(config.text).config
+    if read is None:
+        return frozenset()
+    if read.sharing == "mps":
+        return frozenset((Mode.MPS,))
+    strategy, written = _strategy(read, found)
+    if read.sharing == "none":
+        return frozenset((Mode.EXCLUSIVE,)) if strategy == "none" and written else _UNSHARED
+    names = {entry.name for entry in read.replicated.entries} if read.replicated else set()
+    cut = any(name.startswith(_MIG) for name in names)
+    if _GPU not in names:
+        return _UNSHARED if cut else frozenset()
+    return frozenset((Mode.TIME_SLICING, Mode.MIG)) if cut or strategy == "single" else frozenset((Mode.TIME_SLICING,))
+
+
+def _strategy(config: PluginConfig, found: ConfigSet) -> tuple[str, bool]:
+    """The MIG strategy in force, and whether somebody wrote it: a variable beats the file (flags.go)."""
+    if found.env and found.env.get("MIG_STRATEGY"):
+        return found.env["MIG_STRATEGY"], True
+    flag = config.flags.get("migStrategy")
+    if flag is not None and isinstance(flag.value, str) and flag.value:
+        return flag.value, True
+    return "none", False
+
+
+def _sharing(config: Config) -> str:
+    read = read_config(config.text).config
+    sharing = read.sharing if read else "none"
+    return "no sharing" if sharing == "none" else sharing
+
+
+def _layout(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+    """What mig-manager cuts the cards into by the node's label."""
+    name = node.labels.get(CONFIG)
+    enabled = {any(entry.enabled for entry in entries) for _, entries in layouts(node, kube)}
+    if not name or node.labels.get("nvidia.com/gpu.deploy.mig-manager") == "false":
+        return
+    if not enabled and not kube.mig_files and re.fullmatch(r"all-(disabled|enabled|balanced|[0-9].*gb.*)", name):
+        enabled = {name != "all-disabled"}
+    if len(enabled) == 1:
+        on = enabled.pop()
+        words = f"the label {CONFIG}={name} has MIG {'on' if on else 'off'}"
+        yield Belief(_CUT if on else _WHOLE, words, node.label_places.get(CONFIG, node.place), True)
+
+
+def _seen(node: KubeNode) -> Iterator[Belief]:
+    """What feature discovery and the kubelet wrote on the Node."""
+    labels = node.labels
+    strategy = labels.get(f"{_GPU}.sharing-strategy", "")
+    shared = {"mps": frozenset((Mode.MPS,)), "time-slicing": frozenset((Mode.TIME_SLICING, Mode.MIG))}
+    shared["none"] = _UNSHARED
+    if strategy in shared:
+        key = f"{_GPU}.sharing-strategy"
+        yield Belief(shared[strategy], f"{key} is {strategy}", node.label_places.get(key, node.place), False)
+    offered = devices(node)
+    cut = [key for key in labels if _COUNT.fullmatch(key) and labels[key] not in ("", "0")]
+    product = labels.get(f"{_GPU}.product", "")
+    if resources := [name for name in offered if name.startswith(_MIG)]:
+        yield Belief(_CUT, f"it offers {', '.join(resources)}", node.place, False)
+    elif cut or ("-MIG-" in product and "INVALID" not in product):
+        key = cut[0] if cut else f"{_GPU}.product"
+        yield Belief(_CUT, f"{key} is {labels[key]}", node.label_places.get(key, node.place), False)
+    elif product and offered.get(_GPU) and labels.get("nvidia.com/mig.strategy") != "single":
+        yield Belief(_WHOLE, f"it offers {offered[_GPU]} whole cards ({product})", node.place, False)

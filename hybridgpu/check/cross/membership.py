@@ -1,0 +1,119 @@
+"""GPU nodes that one scheduler's files name and the other's do not: forgotten, misspelt, or meant so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hybridgpu.check.cross.hostname import Directory, NearNames
+from hybridgpu.check.cross.pairs import Pair, kube_names
+from hybridgpu.check.cross.slurmnode import SlurmNode
+from hybridgpu.consumers.kubernetes.given import KubeNode
+from hybridgpu.inventory.hosts import fold
+from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.sharing import Scheduler
+from hybridgpu.model.site import NodeConfig
+
+UNKNOWN_TO_OTHER = Rule(
+    "site-node-unknown-to-other-side",
+    Severity.WARNING,
+    "A GPU node is in one scheduler's files only, beside nodes that are in both: nothing keeps the two in step there, "
+    "and a name that is misspelt is another node to either.",
+    "Write the node's name alike on both sides, add it to the other, or keep its files apart.",
+    "hybridgpu",
+)
+NO_COMMON_NODE = Rule(
+    "site-no-common-node",
+    Severity.INFO,
+    "No GPU node of Slurm's files is among the Node objects: the two are taken for neighbours, and not compared.",
+    "Give the files of one site; where the names differ, say kubernetesName in the inventory.",
+    "hybridgpu",
+)
+
+_DOWN = ("future", "cloud", "external")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lone:
+    """A GPU node of one side that the other does not know."""
+
+    name: str
+    place: Place
+
+
+def judge_membership(
+    slurm: Sequence[SlurmNode],
+    kube: Sequence[KubeNode],
+    pairs: Sequence[Pair],
+    configs: Directory[NodeConfig],
+    *,
+    complete: bool,
+) -> Iterator[Finding]:
+    """Findings on the GPU nodes of the one side that the other lacks. `complete`: no NodeName line was left out."""
+    here, there = list(_of_slurm(slurm, pairs, configs)), list(_of_kubernetes(kube, slurm, pairs, configs))
+    if not any(node.has_gpus for node in slurm) or not any(node.has_gpus for node in kube):
+        return
+    near = list(_near(here, there))
+    yield from (_misspelt(one, other) for one, other in near)
+    if not pairs:
+        if here and there and not near and complete:
+            message = f"Slurm's {_names(here)} and Kubernetes' {_names(there)} have no node in common"
+            yield Finding(NO_COMMON_NODE, here[0].place, message, NO_COMMON_NODE.fix)
+        return
+    told = {lone.name for pair in near for lone in pair}
+    # One Node object beside many is a sample, not a list of the cluster.
+    if len(kube) > 1 or len(slurm) <= 1:
+        yield from _unknown("Kubernetes", [lone for lone in here if lone.name not in told])
+    if complete:
+        yield from _unknown("Slurm", [lone for lone in there if lone.name not in told])
+
+
+def _of_slurm(slurm: Sequence[SlurmNode], pairs: Sequence[Pair], configs: Directory[NodeConfig]) -> Iterator[_Lone]:
+    known = {id(pair.slurm) for pair in pairs}
+    for node in slurm:
+        passing = (node.record.text("state") or "").lower().startswith(_DOWN)
+        if node.has_gpus and id(node) not in known and not passing and _in_both(configs.find(node.names)):
+            yield _Lone(node.name, node.place)
+
+
+def _of_kubernetes(
+    kube: Sequence[KubeNode], slurm: Sequence[SlurmNode], pairs: Sequence[Pair], configs: Directory[NodeConfig]
+) -> Iterator[_Lone]:
+    known = {id(pair.kube) for pair in pairs}
+    for node in kube:
+        if node.has_gpus and id(node) not in known and slurm and _in_both(configs.find(kube_names(node))):
+            yield _Lone(node.name, node.place)
+
+
+def _in_both(config: NodeConfig | None) -> bool:
+    """Whether the node may be meant for both: an inventory that names one scheduler for it has answered that."""
+    return config is None or set(Scheduler) <= set(config.body.schedulers)
+
+
+def _near(here: Sequence[_Lone], there: Sequence[_Lone]) -> Iterator[tuple[_Lone, _Lone]]:
+    names, places = NearNames(), {lone.name: lone for lone in here}
+    for lone in here:
+        names.add(lone.name)
+    for other in there:
+        if found := names.near(other.name):
+            yield places[found], other
+
+
+def _misspelt(one: _Lone, other: _Lone) -> Finding:
+    message = f"Slurm calls it {one.name} and Kubernetes {other.name}, or these are two nodes that each side lacks"
+    hint = f"did you mean {other.name}, or {one.name}? {UNKNOWN_TO_OTHER.fix}"
+    return Finding(UNKNOWN_TO_OTHER, one.place, message, hint, (Related(other.place, f"the Node {other.name}"),))
+
+
+def _unknown(side: str, lone: Sequence[_Lone]) -> Iterator[Finding]:
+    by_file: dict[str, list[_Lone]] = {}
+    for one in lone:
+        by_file.setdefault(one.place.file, []).append(one)
+    files = "the Node objects do" if side == "Kubernetes" else "slurm.conf does"
+    for ones in by_file.values():
+        message = f"{_names(ones)}: {files} not have {'it' if len(ones) == 1 else 'them'}, unlike other GPU nodes"
+        yield Finding(UNKNOWN_TO_OTHER, ones[0].place, message, UNKNOWN_TO_OTHER.fix)
+
+
+def _names(lone: Iterable[_Lone]) -> str:
+    return fold(one.name for one in lone)
