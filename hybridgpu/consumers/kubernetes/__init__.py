@@ -1,6 +1,7 @@
 """What NVIDIA's programs for Kubernetes do with a file: device plugin, feature discovery, MPS, MIG, config-manager."""
 
 from hybridgpu.consumers.kubernetes import (
+    askrules,
     chartvalues,
     configmaps,
     configrules,
@@ -30,6 +31,7 @@ RULES = (
     *migrules.RULES,
     *policy.RULES,
     *chartvalues.RULES,
+    *askrules.RULES,
 )
 """Every rule of this room, in the order in which files are judged."""
 

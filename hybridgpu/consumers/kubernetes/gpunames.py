@@ -7,6 +7,7 @@ Sources: k8s-device-plugin v0.20.0 internal/rm; API server 1.36, run, for which 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
@@ -20,6 +21,8 @@ _DOMAIN = PREFIX.removesuffix("/")
 _QUOTA = ("requests.", "limits.")
 _OTHERS = frozenset(("gpumem", "gpumem-percentage", "gpucores", "gpu-mem", "gpu-core", "pgpu", "vgpu"))
 """Resources below nvidia.com/ that HAMi, KubeVirt and Kata offer."""
+_DOMAIN_FORM = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.A)
+_NAME_FORM = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.A)
 _LONG_GONE = "alpha.kubernetes.io/nvidia-gpu"
 
 
@@ -70,6 +73,12 @@ def likely(name: str) -> str | None:
     if right is None or (rest.lower().startswith("mig") != right.startswith(MIG)):
         return None
     return right if rest.lower().startswith("mig") or is_slip(rest, right.removeprefix(PREFIX)) else None
+
+
+def is_taken(name: str) -> bool:
+    """Whether the API server takes the name as a container's resource; it takes any that is fully qualified."""
+    domain, _, rest = name.partition("/")
+    return bool(_DOMAIN_FORM.fullmatch(domain) and _NAME_FORM.fullmatch(rest)) and not domain.startswith("requests.")
 
 
 def base(name: str) -> str:
