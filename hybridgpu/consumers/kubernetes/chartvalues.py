@@ -117,6 +117,7 @@ def read_chart_values(manifest: Manifest, root: GoNode, title: str) -> Told:
         gfd=block.flag("gfd.enabled") is True,
         plugin=block.flag("devicePlugin.enabled") is not False,
         tolerations=read_tolerations(block.node("tolerations")),
+        selector={key.name: value.text for key, value in block.below("nodeSelector") if isinstance(value, GoScalar)},
     )
     sets: tuple[ConfigSet, ...] = ()
     values = block.below("config.map")
@@ -124,7 +125,16 @@ def read_chart_values(manifest: Manifest, root: GoNode, title: str) -> Told:
         place = block.place("config.map")
         source = f"{title} config.map"
         configs = configs_of(manifest, values)
-        sets = (ConfigSet(source, "", "", configs, place, managed=True, settings=settings, env=env, user=chart.place),)
+        sets = (
+            ConfigSet(
+                *(source, "", "", configs, place),
+                managed=True,
+                settings=settings,
+                env=env,
+                user=chart.place,
+                selector=chart.selector,
+            ),
+        )
     return Told(chart, sets, tuple(_judge(block, chart)))
 
 

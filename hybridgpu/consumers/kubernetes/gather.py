@@ -6,12 +6,12 @@ config-manager is started and with which variables. Whether all of that is sound
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hybridgpu.consumers.kubernetes.asks import read_bounds, read_workload
 from hybridgpu.consumers.kubernetes.chartvalues import is_plugin_chart, read_chart_values
-from hybridgpu.consumers.kubernetes.configmanager import Settings
+from hybridgpu.consumers.kubernetes.configmanager import OPERATOR, Settings
 from hybridgpu.consumers.kubernetes.configmaps import Held, judge_mig_key, read_config_map
 from hybridgpu.consumers.kubernetes.given import (
     Bound,
@@ -86,8 +86,9 @@ def gather(given: Sequence[Input]) -> tuple[KubeFiles, tuple[Finding, ...]]:
         if workload or bounded:
             found.mine.append(manifest)
     found.findings += _twice(found.mine)
+    users = tuple(_users(found))
     files = KubeFiles(
-        sets=tuple(_used(config_set, found) for config_set in found.sets),
+        sets=tuple(_used(config_set, users) for config_set in found.sets),
         mig_files=tuple(found.mig),
         policies=tuple(found.policies),
         charts=tuple(found.charts),
@@ -162,7 +163,7 @@ def _values(manifest: Manifest, root: GoNode | None, title: str, found: _Found, 
 
 
 def _config_maps(found: _Found) -> None:
-    plugin = {name for name, *_ in _users(found)} - {""}
+    plugin = {user.name for user in _users(found)}
     mig = {policy.mig_config_name for policy in found.policies} - {None, ""}
     for manifest in found.maps:
         held = read_config_map(manifest, manifest.name in plugin, manifest.name in mig)
@@ -181,31 +182,43 @@ def _hold(held: Held, found: _Found) -> None:
         found.sets.append(held.configs)
 
 
-def _users(found: _Found) -> Iterator[tuple[str, str, Settings | None, dict[str, str], Place]]:
-    """Who names a ConfigMap of configs: its name, the namespace if known, config-manager's settings, variables."""
+@dataclass(frozen=True, slots=True)
+class _User:
+    """Who names a ConfigMap of configs. `namespace` "": not known; `settings` None: no config-manager."""
+
+    name: str
+    namespace: str
+    settings: Settings | None
+    env: Mapping[str, str]
+    place: Place
+    selector: Mapping[str, str] = field(default_factory=dict)
+
+
+def _users(found: _Found) -> Iterator[_User]:
     for policy in found.policies:
         if policy.config_name:
             place = policy.places.get("devicePlugin.config.name", policy.place)
-            settings = Settings(policy.config_default or "", ("empty",))
-            yield policy.config_name, policy.namespace, settings, plugin_env(policy), place
+            settings = Settings(policy.config_default or "", OPERATOR.fallbacks)
+            yield _User(policy.config_name, policy.namespace, settings, plugin_env(policy), place)
     for chart in found.charts:
         if chart.config_name and chart.plugin:
             place = chart.places.get("config.name", chart.place)
-            yield chart.config_name, "", chart.settings, dict(chart.env), place
+            yield _User(chart.config_name, "", chart.settings, chart.env, place, chart.selector)
     for operand in found.operands:
         if operand.program == PLUGIN_PROGRAM and operand.config_map:
-            yield operand.config_map, operand.namespace, operand.settings, dict(operand.env), operand.place
+            settings_there, place = operand.settings, operand.place
+            yield _User(operand.config_map, operand.namespace, settings_there, operand.env, place, operand.selector)
 
 
-def _used(config_set: ConfigSet, found: _Found) -> ConfigSet:
+def _used(config_set: ConfigSet, users: Sequence[_User]) -> ConfigSet:
     """The set with the settings and variables of the first who uses it."""
     if config_set.managed or not config_set.name:
         return config_set
-    for name, namespace, settings, env, place in _users(found):
-        if name == config_set.name and (not namespace or not config_set.namespace or namespace == config_set.namespace):
-            managed = settings is not None
-            used = replace(config_set, env=env, user=place, managed=managed)
-            return replace(used, settings=settings) if settings is not None else used
+    for user in users:
+        elsewhere = user.namespace and config_set.namespace and user.namespace != config_set.namespace
+        if user.name == config_set.name and not elsewhere:
+            used = replace(config_set, env=user.env, user=user.place, selector=user.selector)
+            return used if user.settings is None else replace(used, managed=True, settings=user.settings)
     return config_set
 
 

@@ -32,7 +32,8 @@ class ConfigSet:
     `source` is what holds them (`ConfigMap gpu-operator/device-plugin-config`, `values.yaml config.map`, a file's
     path). `name` and `namespace` are the ConfigMap's, "" where it is none. `managed` says that a known config-manager
     (chart, operator) is among the inputs, and `settings` are its; without one nothing is known of defaults. `env` are
-    the variables of the plugin's containers; None: nothing of them is known. `user` is where the set is named.
+    the variables of the plugin's containers; None: nothing of them is known. `user` is where the set is named, and
+    `selector` the node labels that the user's pods demand.
     """
 
     source: str
@@ -44,6 +45,7 @@ class ConfigSet:
     settings: Settings = CHART
     env: Mapping[str, str] | None = None
     user: Place | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -120,6 +122,7 @@ class Operand:
     config_map: str = ""
     tolerations: tuple[Toleration, ...] = ()
     settings: Settings | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,7 @@ class Chart:
     gfd: bool = False
     plugin: bool = True
     tolerations: tuple[Toleration, ...] | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Source: mig-parted v0.15.0 api/spec/v1, cmd/nvidia-mig-parted/assert, pkg/mig/co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from hybridgpu.consumers.kubernetes import migrules as rules
 from hybridgpu.consumers.kubernetes.migparted import VENDOR, filter_id, gpu_instances, passes, walk
@@ -22,9 +22,17 @@ from hybridgpu.model.finding import Finding, Rule
 from hybridgpu.model.geometry import Misfit, arrange
 from hybridgpu.model.gpu import GpuModel
 
+_USUAL, _FULL = (1, 2, 4, 8, 16), (8, 16)
+"""How many cards nodes have, and how many those have that are full."""
 
-def judge_mig_file(text: str | bytes, where: Where, node: Node | None = None) -> tuple[Finding, ...]:
-    """Everything that is wrong with the file, config by config. Never raises."""
+
+def judge_mig_file(
+    text: str | bytes, where: Where, node: Node | None = None, only: Container[str] | None = None
+) -> tuple[Finding, ...]:
+    """Everything that is wrong with the file, config by config. Never raises.
+
+    `only`: the configs that are judged, where not all of them are for this node; the form of all of them is.
+    """
     reading = read_mig(text)
     findings = list(judge_yaml(reading.yaml, where))
     if reading.error:
@@ -34,7 +42,8 @@ def judge_mig_file(text: str | bytes, where: Where, node: Node | None = None) ->
     if reading.file is not None:
         findings += _file(reading.file, where)
         for name, entries in reading.file.configs.items():
-            findings += _Config(name, entries, where, node).findings()
+            if only is None or name in only:
+                findings += _Config(name, entries, where, node).findings()
     return tuple(dict.fromkeys(findings))
 
 
@@ -165,8 +174,17 @@ class _Config:
                     yield self._at(rules.NOT_CAPABLE, entry, "devices", message)
         elif all(entry.devices is not None for entry in self.entries):
             cards = sorted({index for entry in self.entries for index in entry.devices or () if index >= 0})
+            if self._whole(cards):
+                message = f"cards 0 to {cards[-1]} are taken as all cards of the node"
+                yield self._at(rules.COVER_ASSUMED, self.entries[0], "devices", message)
+                return
             message = f"only cards {listed(map(str, cards))} are in an entry: it holds on no node that has more"
             yield self._at(rules.PARTIAL, self.entries[0], "devices", message)
+
+    def _whole(self, cards: list[int]) -> bool:
+        """Whether indices look like all of a node's: dealt out over several entries, or as many as a full node has."""
+        usual = len(cards) in (_FULL if len(self.entries) == 1 else _USUAL)
+        return usual and cards == list(range(len(cards)))
 
     def _at(self, rule: Rule, entry: MigEntry, key: str, message: str) -> Finding:
         place = entry.place(key)

@@ -70,6 +70,13 @@ PARTIAL = Rule(
     "Let every card of the node be in an entry: `devices: all`, or every index.",
     f"{_ASSERT}/config.go; NVIDIA/gpu-operator#322",
 )
+COVER_ASSUMED = Rule(
+    "k8s-mig-cover-assumed",
+    Severity.INFO,
+    "A config by indices holds only on a node that has no other cards.",
+    "Use `devices: all`, or give the node's labels (kubectl get node -o yaml) too.",
+    f"{_ASSERT}/config.go",
+)
 NOT_CAPABLE = Rule(
     "k8s-mig-not-capable",
     Severity.WARNING,
@@ -87,5 +94,5 @@ NO_ALL_DISABLED = Rule(
 
 RULES = (
     *(YAML, FORM, PROFILE, UNKNOWN_PROFILE, DOES_NOT_FIT, FILTER_NEVER, NO_DEVICES, NEVER_EQUAL, TWO_MODES, PARTIAL),
-    *(NOT_CAPABLE, NO_ALL_DISABLED),
+    *(COVER_ASSUMED, NOT_CAPABLE, NO_ALL_DISABLED),
 )

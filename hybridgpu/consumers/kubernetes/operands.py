@@ -68,8 +68,14 @@ def read_operands(manifest: Manifest) -> tuple[Operand, ...]:
             config_map=_config_map(pod, holder, env, managed=manager is not None),
             tolerations=read_tolerations(pod.get("tolerations")) or (),
             settings=settings,
+            selector=read_selector(pod.get("nodeSelector")),
         )
     return tuple(found.values())
+
+
+def read_selector(node: GoNode | None) -> dict[str, str]:
+    """The labels that a nodeSelector demands."""
+    return {key.name: _text(value) for key, value in node.entries} if isinstance(node, GoMap) else {}
 
 
 def _pod(manifest: Manifest) -> GoMap | None:

@@ -89,7 +89,13 @@ class _Judge:
         for key, variable in values.overruled.items():
             value = (self.env or {}).get(variable, "")
             message = f"{key} is overruled by the variable {variable}={value}"
-            yield self._at(rules.OVERRULED, self._flag(key), message)
+            rule = rules.OVERRULED_ALIKE if key == "migStrategy" and self._strategies_alike() else rules.OVERRULED
+            yield self._at(rule, self._flag(key), message)
+
+    def _strategies_alike(self) -> bool:
+        """Whether the file says none, as it does where nobody thinks of MIG, and no card is known to be in MIG mode."""
+        said = self.config.flags["migStrategy"].value
+        return said == "none" and not (self.node and any(card.mig for card in self.node.cards))
 
     def sharing(self) -> Iterator[Finding]:
         """What a sharing block asks for and does not get."""
@@ -148,6 +154,8 @@ class _Judge:
     def _names(self, block: Replicated) -> Iterator[Finding]:
         """Entries whose resource the node does not have, as far as that can be told."""
         there = self._resources()
+        if any(entry.name in there for entry in block.entries):
+            there |= self._possible()
         for entry in block.entries:
             if entry.name in there:
                 continue
@@ -168,6 +176,14 @@ class _Judge:
         if told and strategy in ("none", "single"):
             return {WHOLE}
         return {WHOLE, *(kubernetes_resource(profile.name) for model in models() for profile in model.profiles)}
+
+    def _possible(self) -> set[str]:
+        """The names that the node's cards have in some other cut: one config often serves nodes that are cut unlike."""
+        mixed = not isinstance(self.settings, str) and self.settings.text("migStrategy") == "mixed"
+        cards = self.node.cards if self.node and mixed else ()
+        return (
+            {WHOLE, *(kubernetes_resource(profile) for card in cards for profile in card.profiles)} if cards else set()
+        )
 
     def _mps_replicas(self, entry: Entry) -> Iterator[Finding]:
         most = min((most_replicas(card) for card in self.node.cards), default=MOST) if self.node else MOST

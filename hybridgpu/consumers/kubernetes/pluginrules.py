@@ -131,6 +131,13 @@ OVERRULED = _ignored(
     "Change the chart or ClusterPolicy that sets the variable, or remove the key from the file.",
     f"{_API}/flags.go; run",
 )
+OVERRULED_ALIKE = Rule(
+    "k8s-plugin-overruled-alike",
+    Severity.INFO,
+    "A variable of the DaemonSet beats the file's migStrategy none; on cards without MIG all strategies are alike.",
+    "Leave migStrategy out of the file, or keep MIG off on the nodes that run it.",
+    f"{_API}/flags.go; run",
+)
 CARDS = _ignored(
     "cards",
     "The device plugin exits 1 at every start, because the node's cards are not as the config demands.",
@@ -176,6 +183,17 @@ BY_KIND = {
 RULES = (
     *(YAML, VERSION, TYPE, NO_RESOURCES, REPLICAS, RESOURCE_NAME, DEVICES, VALUE, FLAG, MPS_MIXED, MPS_ROOT),
     *(MPS_ROOT_ASSUMED, MPS_REPLICAS, MPS_NO_DAEMON, MPS_AND_TIME_SLICING, MPS_AND_MIG, RENAME, PER_DEVICE, RESOURCES),
-    *(SAME_NAME, NO_SUCH_RESOURCE, MISPLACED, MISSPELT, UNKNOWN_KEY, NO_STRATEGY, OVERRULED, CARDS, INVALID_LABELS),
+    *(
+        SAME_NAME,
+        NO_SUCH_RESOURCE,
+        MISPLACED,
+        MISSPELT,
+        UNKNOWN_KEY,
+        NO_STRATEGY,
+        OVERRULED,
+        OVERRULED_ALIKE,
+        CARDS,
+        INVALID_LABELS,
+    ),
     *(IMEX_REQUIRED, IMEX_CHANNEL, RANDOM_LABELS),
 )
