@@ -5,12 +5,16 @@ Each is a rule of slurmctld or of the tasks' environment, not of a single node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm import containerconf, powersave
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
+from hybridgpu.consumers.slurm.includes import INCLUDE_NOT_GIVEN
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
+from hybridgpu.consumers.slurm.nodeline import node_names
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import flag
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -94,6 +98,9 @@ RULES = (
     *(CONSTRAIN_OFF, CONSTRAIN_UNUSED, TASK_LOSES_GPUS),
 )
 
+PROFILE = re.compile(r"(?:^|[_.])[0-9]+g\.[0-9]+gb", re.IGNORECASE)
+"""What the type of a MIG instance holds, with or without the card's name before it."""
+
 _ADDS_UP = ("prolog", "epilog", "prologslurmctld", "epilogslurmctld")
 _IMPLY_CONTAIN = frozenset(("contain", "runinjob", "x11"))
 _IMPLY_ALLOC = _IMPLY_CONTAIN | {"alloc", "deferbatch", "forcerequeueonfail", "nohold"}
@@ -127,11 +134,14 @@ def judge(
     _judge_doubled(files, release, verdict)
     _judge_controller(files, names, release, verdict)
     _judge_prolog(files, used, release, verdict)
+    _judge_shared_memory(files, seen, release, verdict)
     _judge_flags_together(files, verdict)
-    _judge_devices(files, used, verdict)
+    _judge_devices(files, seen, used, verdict)
+    powersave.judge(files, {node.node.text("gres") for node in seen.values() if "gpu" in node.wants}, release, verdict)
     types = files.setting("GresTypes")
     if types is not None:
-        lost = lost_by_order(names, used, files.setting("TaskProlog") is not None)
+        task_prolog = files.setting("TaskProlog") is not None or not files.complete
+        lost = lost_by_order(names, used, task_prolog)
         if lost:
             verdict.note(TASK_LOSES_GPUS, types.place, f"GresTypes={types.value}: {lost}")
 
@@ -174,10 +184,25 @@ def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: 
     prolog = files.setting("Prolog")
     if "mps" in used and prolog and not _IMPLY_ALLOC & {word.lower() for word in words}:
         place = flags.place if flags else prolog.place
-        verdict.note(MPS_PROLOG_LATE, place, f"PrologFlags={','.join(words)} has no Alloc, and nodes have mps")
-    container = files.setting("JobContainerType") or files.setting("NamespaceType")
-    if "mps" in used and container and "tmpfs" in container.value:
-        verdict.note(MPS_PRIVATE_SHM, container.place, f"{container.key}={container.value}, and nodes have mps")
+        said = f"PrologFlags={flags.value} has" if flags else "there is no PrologFlags with"
+        verdict.note(MPS_PROLOG_LATE, place, f"{said}{' no' if flags else ''} Alloc or Contain, and nodes have mps")
+
+
+def _judge_shared_memory(files: SlurmFiles, seen: Mapping[int, SeenNode], release: Release, verdict: Verdict) -> None:
+    """Nodes with mps whose jobs do not see the node's /dev/shm."""
+    space = files.setting("NamespaceType") or files.setting("JobContainerType")
+    if space is None or "tmpfs" not in space.value:
+        return
+    gres = {node.node.text("gres") for node in seen.values() if "mps" in node.wants}
+    nodes = [name for node in files.nodes if node.text("gres") in gres for name in node_names(node, release)]
+    said = f"{space.key}={space.value}, and nodes have mps"
+    if files.container is not None:
+        dirs = containerconf.private(files, nodes, release)
+        if dirs is not None and dirs.hides(containerconf.SHARED_MEMORY):
+            related = [Related(space.place, f"{space.key}={space.value} stands here")]
+            verdict.note(MPS_PRIVATE_SHM, dirs.place, f"{dirs.said}; {said}", related=related)
+    elif nodes and files.container_known:
+        verdict.note(MPS_PRIVATE_SHM, space.place, said)
 
 
 def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:
@@ -203,21 +228,37 @@ def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:
         verdict.die(NEEDS_CONTAIN, space.place, f"{space.key}={space.value} with {said}, which lacks Contain")
 
 
-def _judge_devices(files: SlurmFiles, used: set[str], verdict: Verdict) -> None:
-    """cgroup.conf is judged only where it is among the inputs."""
+def _judge_devices(files: SlurmFiles, seen: Mapping[int, SeenNode], used: set[str], verdict: Verdict) -> None:
+    """cgroup.conf is judged only where it is among the inputs, and what it leaves out only where all of it is."""
     if files.cgroup is None or "gpu" not in used:
         return
+    left_out = any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.cgroup_findings)
     constrain = files.cgroup.get("constraindevices", (None,))[-1]
     plugin = files.setting("TaskPlugin")
+    if constrain is None and left_out:
+        return
     if constrain is None or flag(constrain.value) is not True:
-        said = (
-            f"ConstrainDevices={constrain.value}"
-            if constrain
-            else "cgroup.conf does not set ConstrainDevices (default no)"
-        )
+        said = f"ConstrainDevices={constrain.value}" if constrain else "ConstrainDevices is not set (default no)"
         place = constrain.place if constrain else Place(files.beside("cgroup.conf"), 1)
-        verdict.note(CONSTRAIN_OFF, place, said)
+        related = [Related(node.place, f"nodes have {what}") for what, node in _divided(seen).items()]
+        beside = (
+            f", and nodes have {', '.join(_divided(seen))}: jobs on one card reach each other's part" if related else ""
+        )
+        verdict.note(CONSTRAIN_OFF, place, said + beside, related=related)
     elif plugin is not None and "task/cgroup" not in plugin.value:
         verdict.note(
             CONSTRAIN_UNUSED, plugin.place, f"TaskPlugin={plugin.value} without task/cgroup, ConstrainDevices=yes"
         )
+
+
+def _divided(seen: Mapping[int, SeenNode]) -> dict[str, SeenNode]:
+    """What cards are divided into on some node, and the first node with it: `mps`, `shard`, MIG instances."""
+    found: dict[str, SeenNode] = {}
+    for node in seen.values():
+        for kind in SHARED:
+            if kind in node.wants:
+                found.setdefault(kind, node)
+        gpu = node.wants.get("gpu")
+        if gpu and any(PROFILE.search(kind) for kind, _ in gpu.types):
+            found.setdefault("MIG instances", node)
+    return found

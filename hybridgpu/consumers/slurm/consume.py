@@ -14,9 +14,11 @@ from hybridgpu.consumers.slurm import (
     cgroupconf,
     cluster,
     collisions,
+    containerconf,
     detect,
     gresconf,
     hardware,
+    includes,
     merge,
     nodegres,
     nodeline,
@@ -109,6 +111,8 @@ def consume(
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
     cgroupconf.judge(files, release, overall)
+    containerconf.judge(files, release, overall)
+    _judge_pushed(files, overall)
     for line in files.records.get("nodename", ()):
         nodeline.judge_keys(line, release, overall)
     for node in files.nodes:
@@ -165,6 +169,12 @@ def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
     first = [*(pairs[0] for pairs in files.settings.values()), *(lines[0].pairs[0] for lines in files.records.values())]
     unknown = [unknown_key(pair, tuple(release.conf_keys)) for pair in first if pair.key.lower() not in known]
     verdict.take(unknown, fatal=bool(unknown))
+
+
+def _judge_pushed(files: SlurmFiles, verdict: Verdict) -> None:
+    """Included files that nodes without files of their own do not get."""
+    if "enable_configless" in (word.lower() for word in files.words("SlurmctldParameters")):
+        verdict.take(includes.not_pushed(files.includes), fatal=False)
 
 
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
