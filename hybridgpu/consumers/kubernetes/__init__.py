@@ -5,9 +5,12 @@ from hybridgpu.consumers.kubernetes import (
     chartvalues,
     configmaps,
     configrules,
+    kubejudge,
+    migchoice,
     migrules,
     pluginrules,
     policy,
+    policyjudge,
     yamlrules,
 )
 from hybridgpu.consumers.kubernetes.askjudge import judge_asks
@@ -31,6 +34,9 @@ RULES = (
     *migrules.RULES,
     *policy.RULES,
     *chartvalues.RULES,
+    *policyjudge.RULES,
+    *migchoice.RULES,
+    *kubejudge.RULES,
     *askrules.RULES,
 )
 """Every rule of this room, in the order in which files are judged."""

@@ -22,8 +22,8 @@ from hybridgpu.model.finding import Finding, Rule
 from hybridgpu.model.geometry import Misfit, arrange
 from hybridgpu.model.gpu import GpuModel
 
-_USUAL, _FULL = (1, 2, 4, 8, 16), (8, 16)
-"""How many cards nodes have, and how many those have that are full."""
+_FULL = (8, 16)
+"""How many cards a node has that is full."""
 
 
 def judge_mig_file(
@@ -183,8 +183,7 @@ class _Config:
 
     def _whole(self, cards: list[int]) -> bool:
         """Whether indices look like all of a node's: dealt out over several entries, or as many as a full node has."""
-        usual = len(cards) in (_FULL if len(self.entries) == 1 else _USUAL)
-        return usual and cards == list(range(len(cards)))
+        return (len(self.entries) > 1 or len(cards) in _FULL) and cards == list(range(len(cards))) != []
 
     def _at(self, rule: Rule, entry: MigEntry, key: str, message: str) -> Finding:
         place = entry.place(key)

@@ -1,0 +1,100 @@
+"""Which MIG config a node's label asks for, and whether it is there: in a file of one's own, or among the generated.
+
+Source: mig-parted v0.15.0 pkg/mig/builder, cmd/nvidia-mig-manager; GPU Operator v26.3 assets/state-mig-manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, MigFile
+from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
+from hybridgpu.consumers.kubernetes.migmanager import LABEL
+from hybridgpu.consumers.kubernetes.migspec import read_mig
+from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.policyjudge import mig_in_force
+from hybridgpu.files.quoting import listed, shown
+from hybridgpu.model.catalogue import models
+from hybridgpu.model.finding import Finding, Related, Rule, Severity
+from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.spelling import nearest
+
+LABEL_WITHOUT_CONFIG = Rule(
+    "k8s-mig-label-without-config",
+    Severity.ERROR,
+    "A node's label names a MIG config that mig-manager does not have: it sets state failed and cuts nothing.",
+    "Label the node with one of the configs of the file that mig-manager reads.",
+    "mig-parted v0.15.0 cmd/nvidia-mig-manager; GPU Operator v26.3 assets/state-mig-manager; run",
+)
+RULES = (LABEL_WITHOUT_CONFIG,)
+
+_ALWAYS = ("all-disabled", "all-enabled", "all-balanced")
+
+
+def generated(known: Iterable[GpuModel]) -> frozenset[str]:
+    """The names of the configs that mig-manager makes by itself for cards of these models."""
+    return frozenset((*_ALWAYS, *(f"all-{p.name.replace('+', '.')}" for model in known for p in model.profiles)))
+
+
+def judge_mig(files: KubeFiles) -> Iterator[Finding]:
+    """Findings on every MIG file: for the nodes that ask for its configs, alone for the rest; and on the labels."""
+    asked: dict[int, dict[tuple[str, int], Node]] = {}
+    in_force = _files(files)
+    for node in files.nodes:
+        label = node.labels.get(LABEL, "")
+        for file in in_force if label else ():
+            if node.cards is not None and label in names_of(file.text):
+                asked.setdefault(id(file), {})[label, id(node.cards)] = node.cards
+    for file in files.mig_files:
+        met = asked.get(id(file), {})
+        alone = set(names_of(file.text)) - {label for label, _ in met}
+        found = list(judge_mig_file(file.text, file.where, None, alone))
+        for (label, _), cards in met.items():
+            found += judge_mig_file(file.text, file.where, cards, (label,))
+        yield from dict.fromkeys(found)
+    yield from _labels(files)
+
+
+@lru_cache(maxsize=64)
+def names_of(text: str) -> tuple[str, ...]:
+    """The names of a MIG file's configs; () where mig-parted does not take it."""
+    file = read_mig(text).file
+    return tuple(file.configs) if file else ()
+
+
+def _files(files: KubeFiles) -> tuple[MigFile, ...]:
+    """The files that mig-manager reads: those that a policy names, or any where no policy is known."""
+    if not files.policies:
+        return files.mig_files
+    return tuple(file for policy in files.policies if policy.mig_config_name for file in mig_in_force(policy, files))
+
+
+def _labels(files: KubeFiles) -> Iterator[Finding]:
+    in_force = _files(files)
+    readable = all(read_mig(file.text).file for file in in_force)
+    for node in files.nodes:
+        label = node.labels.get(LABEL, "")
+        if not label or not readable:
+            continue
+        known = _known(node, files, in_force)
+        if known is None or label in known:
+            continue
+        near = nearest(label, known)
+        hint = f"did you mean {shown(near)}?" if near else f"the configs are {listed(sorted(known))}"
+        message = f"{node.name}: the label {LABEL} is {shown(label)}, and there is no such MIG config"
+        related = tuple(Related(file.place, file.source) for file in in_force[:1])
+        yield Finding(LABEL_WITHOUT_CONFIG, node.label_places.get(LABEL, node.place), message, hint, related)
+
+
+def _known(node: KubeNode, files: KubeFiles, in_force: tuple[MigFile, ...]) -> frozenset[str] | None:
+    """The configs that there are for a node; None where that is not known."""
+    own = frozenset(name for file in in_force for name in names_of(file.text))
+    if not files.policies:
+        # A file alone may not be the one in force: what NVIDIA has by itself is taken to be there too.
+        return own | generated(models()) if in_force else None
+    if all(policy.mig_config_name for policy in files.policies):
+        return own if in_force else None
+    if node.cards is None:
+        return own | generated(models())
+    return own | generated(tuple({card.model for card in node.cards.cards if card.model}))

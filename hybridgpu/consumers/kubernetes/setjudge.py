@@ -1,0 +1,144 @@
+"""A set of device-plugin configs as a site uses it: each config for the nodes that run it, and who runs which.
+
+What one config or one choice comes to is judged by pluginjudge and configrules; here is only which of them meets which
+node, with which variables. A node's config is judged once for each distinct set of cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from hybridgpu.consumers.kubernetes import configrules as rules
+from hybridgpu.consumers.kubernetes import pluginrules
+from hybridgpu.consumers.kubernetes.configmanager import LABEL, NAMED, OPERATOR, Died, choose
+from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
+from hybridgpu.consumers.kubernetes.variables import sound
+from hybridgpu.files.quoting import listed
+from hybridgpu.model.finding import Finding, Place, Related
+
+_TO_SAY_WHY = (pluginrules.OVERRULED, pluginrules.OVERRULED_ALIKE, pluginrules.MPS_ROOT, pluginrules.MPS_MIXED)
+_STRATEGY = "MIG_STRATEGY"
+
+
+class Users:
+    """Which nodes choose from which sets, asked once for all."""
+
+    def __init__(self, files: KubeFiles) -> None:
+        self._managed = [s for s in files.sets if s.managed]
+        self._loose = tuple(s for s in files.sets if s.name and s.user is None)
+        self._nodes: dict[int, list[KubeNode]] = {}
+        for node in files.nodes:
+            for config_set in self.sets_of(node):
+                self._nodes.setdefault(id(config_set), []).append(node)
+
+    def sets_of(self, node: KubeNode) -> tuple[ConfigSet, ...]:
+        """The sets that a node may choose from: those that are known to be used there, else any ConfigMap."""
+        managed = tuple(s for s in self._managed if s.selector.items() <= node.labels.items())
+        return managed or (() if self._managed else self._loose)
+
+    def nodes_of(self, config_set: ConfigSet) -> tuple[KubeNode, ...]:
+        """The nodes that may choose from a set."""
+        return tuple(self._nodes.get(id(config_set), ()))
+
+
+def chosen(node: KubeNode, config_set: ConfigSet) -> str | None:
+    """The key that the node runs once its label has been seen; None where that is not known."""
+    label = node.labels.get(LABEL, "")
+    if not label and not config_set.managed:
+        return None
+    key = choose(label, config_set.keys, config_set.settings)
+    return None if isinstance(key, Died) else key
+
+
+def judge_set(config_set: ConfigSet, users: Sequence[KubeNode]) -> Iterator[Finding]:
+    """Findings on each config of the set, on the choice between them, and on what is applied first.
+
+    `users` are the nodes that may choose from it.
+    """
+    shapes: dict[str, dict[int, Node]] = {}
+    for node in users:
+        key = chosen(node, config_set)
+        if key is not None and node.cards is not None:
+            shapes.setdefault(key, {})[id(node.cards)] = node.cards
+    for config in config_set.configs:
+        yield from _config(config, config_set, tuple(shapes.get(config.key, {}).values()))
+    yield from _choice(config_set, users)
+    if config_set.managed:
+        yield from _first(config_set, users)
+
+
+def judge_labels(nodes: Iterable[KubeNode], users: Users) -> Iterator[Finding]:
+    """Nodes whose label names a config that none of the ConfigMaps that they may use has."""
+    for node in nodes:
+        label = node.labels.get(LABEL, "")
+        sets = users.sets_of(node) if label else ()
+        if sets and not any(label in config_set.keys for config_set in sets):
+            keys = [key for config_set in sets for key in config_set.keys]
+            related = (Related(sets[0].place, sets[0].source),)
+            yield rules.label_without_key(node.name, label, keys, node.label_places.get(LABEL, node.place), related)
+
+
+def _config(config: Config, config_set: ConfigSet, shapes: Sequence[Node]) -> Iterator[Finding]:
+    """One config: for the cards of the nodes that run it; alone, where none are known."""
+    env = None if config_set.env is None else sound(config_set.env)
+    found: dict[Finding, None] = {}
+    for cards in shapes or (None,):
+        found |= dict.fromkeys(judge_plugin_config(config.text, config.where, cards, env))
+    said: set[tuple[str, Place | None]] = set()
+    for finding in found:
+        # The same mistake, counted for other cards, is told once.
+        if (finding.rule.id, finding.place) not in said or finding.rule in _SEVERAL:
+            said.add((finding.rule.id, finding.place))
+            yield _with_reason(finding, config_set)
+
+
+_SEVERAL = (pluginrules.MISPLACED, pluginrules.UNKNOWN_KEY, pluginrules.OVERRULED, pluginrules.FLAG)
+
+
+def _with_reason(finding: Finding, config_set: ConfigSet) -> Finding:
+    """The finding with the place that gives the plugin its variables, where it is about one of them."""
+    if finding.rule not in _TO_SAY_WHY or config_set.user is None:
+        return finding
+    hint = finding.hint
+    if _STRATEGY in finding.message and config_set.settings.fallbacks == OPERATOR.fallbacks:
+        strategy = (config_set.env or {}).get(_STRATEGY, "")
+        hint = f'{hint} The operator sets it from mig.strategy: {strategy}; "" leaves it to each config.'
+    return replace(finding, hint=hint, related=(*finding.related, Related(config_set.user, "what runs this config")))
+
+
+def _choice(config_set: ConfigSet, users: Iterable[KubeNode]) -> Iterator[Finding]:
+    keys, place = config_set.keys, config_set.place
+    if not config_set.managed:
+        if config_set.name and config_set.user is None and len(keys) > 1:
+            if NAMED not in keys:
+                message = f"{config_set.source} has the keys {listed(keys)} and none called default"
+                yield Finding(rules.SEVERAL_NO_DEFAULT, place, message, rules.SEVERAL_NO_DEFAULT.fix)
+            yield from (f for f in rules.judge_choice(keys, OPERATOR, {}, place))
+        return
+    related = (Related(config_set.user, "what chooses"),) if config_set.user else ()
+    for finding in rules.judge_choice(keys, config_set.settings, {}, place):
+        yield replace(finding, related=related)
+    if config_set.settings == OPERATOR and keys:
+        bare = [node.name for node in users if node.has_gpus and not node.labels.get(LABEL)]
+        if bare or not any(node.has_gpus for node in users):
+            who = f"; without a label: {listed(bare)}" if bare else ""
+            message = f"devicePlugin.config.default is not given, the keys are {listed(keys)}{who}"
+            yield Finding(rules.OPERATOR_NO_DEFAULT, config_set.user or place, message, rules.OPERATOR_NO_DEFAULT.fix)
+
+
+def _first(config_set: ConfigSet, users: Iterable[KubeNode]) -> Iterator[Finding]:
+    """What the default offers before the node's own config is applied, once for each label and set of cards."""
+    env = sound(config_set.env or {})
+    seen: set[tuple[str, int]] = set()
+    for node in users:
+        label = node.labels.get(LABEL, "")
+        if not label or label not in config_set.keys or node.cards is None or (label, id(node.cards)) in seen:
+            continue
+        seen.add((label, id(node.cards)))
+        place = node.label_places.get(LABEL, node.place)
+        for finding in rules.judge_default(config_set.keys, config_set.settings, label, node.cards, env, place):
+            related = (Related(config_set.place, config_set.source),)
+            yield replace(finding, message=f"{node.name}: {finding.message}", related=related)
