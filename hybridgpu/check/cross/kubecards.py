@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, instances
 from hybridgpu.consumers.kubernetes.given import KubeNode, Operand
 from hybridgpu.model.catalogue import NotFound, find
@@ -41,7 +42,7 @@ def is_split(slurm: SlurmNode, kube: KubeNode, facts: Facts | None, operands: Se
     if mine is None or theirs is None:
         return False
     numbers = {number for number in map(card, slurm.offer.gpus if slurm.offer else ()) if number is not None}
-    for operand in operands:
+    for operand in (operand for operand in operands if selected(operand.selector, kube)):
         visible = operand.env.get("NVIDIA_VISIBLE_DEVICES", "")
         if operand.program == "device-plugin" and _INDICES.fullmatch(visible) and numbers:
             theirs_by_index = {int(index) for index in visible.split(",")}

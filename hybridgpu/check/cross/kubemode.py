@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.kubecards import devices
 from hybridgpu.check.cross.miglayout import CONFIG, layouts
 from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, Died, choose
@@ -18,7 +19,6 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_confi
 from hybridgpu.model.finding import Place
 from hybridgpu.model.sharing import Mode
 
-_OURS = "hybridgpu.io/config"
 _GPU = "nvidia.com/gpu"
 _MIG = "nvidia.com/mig-"
 _COUNT = re.compile(r"nvidia\.com/mig-.+\.count")
@@ -42,37 +42,43 @@ def beliefs(node: KubeNode, kube: KubeFiles) -> tuple[Belief, ...]:
     seen = tuple(_seen(node))
     cut = any(belief.modes == _CUT for belief in seen)
     chosen = tuple(b for b in _chosen(node, kube) if not (cut and Mode.TIME_SLICING in b.modes))
-    default = () if seen or chosen or LABEL in node.labels else tuple(_default(kube))
+    default = () if seen or chosen or LABEL in node.labels else tuple(_default(node, kube))
     return (*chosen, *_layout(node, kube), *seen, *default)
 
 
 def _chosen(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
     """The config that the node's label names; where several sets have such a key, all must say the same."""
-    label, key = (LABEL, node.labels.get(LABEL)) if node.labels.get(LABEL) else (_OURS, node.labels.get(_OURS))
-    if not key:
-        return
-    keys = {key} if label == LABEL else {key, f"config-{key}"}
-    named = [(config, found) for found in kube.sets for config in found.configs if config.key in keys]
+    key = node.labels.get(LABEL)
+    named = [(config, found) for found in _sets(node, kube) for config in found.configs if config.key == key]
     told = {_modes(config, found): (config, found) for config, found in named}
-    if len(told) == 1:
+    if key and len(told) == 1:
         modes, (config, found) = next(iter(told.items()))
         if modes:
-            words = f"the label {label}={key} chooses {_sharing(config)} ({found.source})"
-            yield Belief(modes, words, node.label_places.get(label, node.place), True)
+            words = f"the label {LABEL}={key} chooses {_sharing(config)} ({found.source})"
+            yield Belief(modes, words, node.label_places.get(LABEL, node.place), True)
 
 
-def _default(kube: KubeFiles) -> Iterator[Belief]:
-    """The config of nodes without a label, where there is one set of them and it is known to be used."""
-    if len(kube.sets) != 1:
-        return
-    found = kube.sets[0]
-    key = choose("", found.keys, found.settings)
-    if isinstance(key, Died) or key == EMPTY or not (found.managed or len(found.configs) == 1):
+def _sets(node: KubeNode, kube: KubeFiles) -> list[ConfigSet]:
+    """The sets whose users run on the node: those that ask for the node's labels, where there are any."""
+    here = [found for found in kube.sets if selected(found.selector, node)]
+    return [found for found in here if found.selector] or here
+
+
+def _default(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+    """The config without a label, where there is one set for the node and it is known to be used.
+
+    A set that is there for nodes with a label of this one's was chosen by that label.
+    """
+    sets = _sets(node, kube)
+    found = sets[0] if len(sets) == 1 else None
+    key = choose("", found.keys, found.settings) if found else EMPTY
+    if found is None or isinstance(key, Died) or key == EMPTY or not (found.managed or len(found.configs) == 1):
         return
     config = next(config for config in found.configs if config.key == key)
     modes = _modes(config, found)
     if modes:
-        yield Belief(modes, f"its config is {key} with {_sharing(config)} ({found.source})", config.place, False)
+        words = f"its config is {key} with {_sharing(config)} ({found.source})"
+        yield Belief(modes, words, config.place, bool(found.selector))
 
 
 def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:

@@ -6,9 +6,10 @@ v26.3 controllers/object_controls.go (daemonsets.tolerations replaces the operan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Toleration
 from hybridgpu.inventory.load import Loaded
@@ -47,6 +48,7 @@ class Tolerating:
     title: str
     place: Place
     tolerations: tuple[Toleration, ...]
+    selector: Mapping[str, str]
 
 
 def judge_tolerations(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterator[Finding]:
@@ -56,7 +58,7 @@ def judge_tolerations(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterato
     groups = Groups()
     for node in (node for node in kube.nodes if node.has_gpus):
         for taint in (taint for taint in node.taints if _matters(taint, node)):
-            for who in pods:
+            for who in (who for who in pods if selected(who.selector, node)):
                 if not _tolerate(who.tolerations, taint):
                     words = f"{who.title} does not tolerate the taint {_shown(taint)}"
                     told.update([who.place] if taint.key == CLOSED_TAINT else [])
@@ -92,13 +94,13 @@ def _pods(kube: KubeFiles) -> Iterator[Tolerating]:
     patched = [policy for policy in kube.policies if _tolerate(policy.tolerations or (), _CLOSED)]
     for policy in patched or kube.policies:
         place = policy.places.get("daemonsets.tolerations", policy.place)
-        yield Tolerating(policy.title, place, policy.tolerations or operators)
+        yield Tolerating(policy.title, place, policy.tolerations or operators, {})
     for chart in kube.charts:
         if chart.plugin or chart.gfd:
             own = _defaults(CHART) if chart.tolerations is None else chart.tolerations
-            yield Tolerating(chart.title, chart.places.get("tolerations", chart.place), own)
+            yield Tolerating(chart.title, chart.places.get("tolerations", chart.place), own, chart.selector)
     for operand in kube.operands:
-        yield Tolerating(operand.title, operand.place, operand.tolerations)
+        yield Tolerating(operand.title, operand.place, operand.tolerations, operand.selector)
 
 
 def _defaults(entries: Iterable[dict[str, str]]) -> tuple[Toleration, ...]:
