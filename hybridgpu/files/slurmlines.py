@@ -65,14 +65,15 @@ class Include:
     """One Include line. `name` as written with %c filled in, `path` the file it means.
 
     `found` is the file that was read for it; empty where `problem` says why none was: the file is `missing`, was
-    `not given` to us, is in a `loop`, the name is a `pattern`, or there were `too many` before it.
+    `not given` to us, is in a `loop`, the name is a `pattern`, it has %c and `no cluster` is named before it in its
+    file, or there were `too many` before it.
     """
 
     name: str
     path: str
     place: Place
     found: str = ""
-    problem: Literal["", "missing", "not given", "loop", "pattern", "too many"] = ""
+    problem: Literal["", "missing", "not given", "loop", "pattern", "no cluster", "too many"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +88,15 @@ class SlurmText:
 def read(
     path: str,
     open_text: OpenText,
-    cluster_name: str = "",
     beside: str | None = None,
     locate: Callable[[str], str] = posixpath.normpath,
 ) -> SlurmText:
     """Read a file and what it includes; raises what `open_text` raises for `path` itself.
 
-    `cluster_name` stands for %c in Include until a ClusterName line is read, as in gres.conf. Relative names are looked
-    for in the folder `beside`; None: in that of the file that includes. `locate` says under which path a file is there.
+    Relative names are looked for in the folder `beside`; None: in that of the file that includes. `locate` says under
+    which path a file is there.
     """
-    reading = _Reading(open_text, cluster_name, beside, locate)
+    reading = _Reading(open_text, beside, locate)
     reading.follow(path, open_text(path), ())
     return SlurmText(tuple(reading.lines), tuple(reading.includes), tuple(reading.files))
 
@@ -104,11 +104,9 @@ def read(
 class _Reading:
     """The state of one `read`: what has been seen so far."""
 
-    def __init__(
-        self, open_text: OpenText, cluster_name: str, beside: str | None, locate: Callable[[str], str]
-    ) -> None:
+    def __init__(self, open_text: OpenText, beside: str | None, locate: Callable[[str], str]) -> None:
         self.open_text = open_text
-        self.cluster_name = cluster_name
+        self.cluster_name: str | None = None
         self.beside = beside
         self.locate = locate
         self.lines: list[SlurmLine] = []
@@ -135,13 +133,14 @@ class _Reading:
         if rest:
             place = logical.place(len(logical.text) - len(rest))
             self.lines.append(SlurmLine((), rest.rstrip(_SPACE), place))
-        name = include[1].replace("%c", self.cluster_name.lower())
+        nameless = "%c" in include[1] and self.cluster_name is None
+        name = include[1].replace("%c", "%c" if self.cluster_name is None else self.cluster_name.lower())
         folder = posixpath.dirname(ancestors[-1]) if self.beside is None else self.beside
         path = posixpath.normpath(posixpath.join(folder, name))
         at = len(self.includes)
         found = Include(name, path, logical.place(include.start(1)))
-        self.includes.append(replace(found, problem="pattern"))
-        if "*" in name:
+        self.includes.append(replace(found, problem="no cluster" if nameless else "pattern"))
+        if nameless or "*" in name:
             return
         file = self.locate(path)
         text, problem = self._open(file, ancestors)

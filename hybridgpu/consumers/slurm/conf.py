@@ -160,11 +160,14 @@ class Parts:
     container_known: bool = True
 
 
-def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") -> SlurmFiles:
+def load(
+    files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf", from_includer: bool = False
+) -> SlurmFiles:
     """Parse slurm.conf, and gres.conf, cgroup.conf and job_container.conf beside it where they are there.
 
     `files` maps paths to text, or opens a path (see OpenText). An Include of a file that is not there is an error where
-    the folder is one we were given files of, else a note. Raises KeyError or FileNotFoundError for slurm.conf itself.
+    the folder is one we were given files of, else a note. `from_includer`: see assemble. Raises KeyError or
+    FileNotFoundError for slurm.conf itself.
     """
     open_text = files if callable(files) else _opener(files)
     gres, cgroup, container = (
@@ -178,7 +181,7 @@ def load(files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf") ->
         cgroup if cgroup in there else None,
         container if container in there else None,
     )
-    return assemble(parts, open_text)
+    return assemble(parts, open_text, from_includer=from_includer)
 
 
 def assemble(
@@ -194,13 +197,11 @@ def assemble(
     """
     folder = None if from_includer else posixpath.dirname(parts.name)
     found: list[Finding] = []
-    conf = [read(path, open_text, "", folder, locate) for path in parts.conf]
-    found += [finding for text in conf for finding in includes.findings(text.includes)]
+    conf = [read(path, open_text, folder, locate) for path in parts.conf]
+    found += [finding for text in conf for finding in includes.findings(text.includes, parts.whole)]
     settings, nodes, records = _read_slurm_conf([line for text in conf for line in text.lines], found)
-    cluster = settings.get("clustername")
-    name = cluster[-1].value if cluster else ""
     others = (parts.gres, parts.cgroup, parts.container)
-    gres, cgroup, container = (read(path, open_text, name, folder, locate) if path else None for path in others)
+    gres, cgroup, container = (read(path, open_text, folder, locate) if path else None for path in others)
     gres_found = [*includes.findings(gres.includes), *_gres_findings(gres.lines)] if gres else []
     cgroup_found = list(includes.findings(cgroup.includes)) if cgroup else []
     return SlurmFiles(

@@ -25,6 +25,14 @@ INCLUDE_PATTERN = Rule(
     "Name each file in an Include of its own.",
     "S:src/common/parse_config.c _parse_include_directive; slurmd -G on 22.05, 24.11, 26.05",
 )
+INCLUDE_NO_CLUSTER = Rule(
+    "slurm-include-without-cluster-name",
+    Severity.ERROR,
+    "%c stands for the ClusterName that was read before it from the same file, and there is none (in gres.conf and "
+    "cgroup.conf there never is): every daemon that reads the file stops with a fatal error.",
+    "Write the name out, or put ClusterName before the Include.",
+    "S:src/common/parse_config.c _parse_for_format; slurmd -G on 22.05, 24.11, 26.05",
+)
 INCLUDE_LOOP = Rule(
     "slurm-include-loop",
     Severity.ERROR,
@@ -63,11 +71,11 @@ INCLUDE_NOT_PUSHED = Rule(
 )
 
 RULES = (
-    *(INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_LOOP, INCLUDES_TOO_MANY, INCLUDE_NOT_GIVEN, INCLUDE_FROM_COPY),
-    INCLUDE_NOT_PUSHED,
+    *(INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_NO_CLUSTER, INCLUDE_LOOP, INCLUDES_TOO_MANY, INCLUDE_NOT_GIVEN),
+    *(INCLUDE_FROM_COPY, INCLUDE_NOT_PUSHED),
 )
 
-FATAL = frozenset((INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_LOOP, INCLUDES_TOO_MANY))
+FATAL = frozenset((INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_NO_CLUSTER, INCLUDE_LOOP, INCLUDES_TOO_MANY))
 """Those that no daemon survives."""
 
 _RULES = {
@@ -78,10 +86,16 @@ _RULES = {
 }
 
 
-def findings(includes: Iterable[Include]) -> Iterator[Finding]:
-    """One finding for every Include that was not followed, or not to the file that it names."""
+def findings(includes: Iterable[Include], whole: bool = True) -> Iterator[Finding]:
+    """One finding for every Include that was not followed, or not to the file that it names.
+
+    `whole`: what stands before the first file is given too, so that a ClusterName that is not there is nowhere.
+    """
     for include in includes:
-        if include.problem == "pattern":
+        if include.problem == "no cluster":
+            rule = INCLUDE_NO_CLUSTER if whole else INCLUDE_NOT_GIVEN
+            yield Finding(rule, include.place, f"Include {include.name}: no ClusterName before it for %c", rule.fix)
+        elif include.problem == "pattern":
             message = f"Include {include.name}: Slurm expands no pattern"
             yield Finding(INCLUDE_PATTERN, include.place, message, INCLUDE_PATTERN.fix)
         elif include.problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybridgpu.consumers.slurm import load
+from hybridgpu.consumers.slurm.includes import INCLUDE_NO_CLUSTER
 from tests.consumers.slurm.sites import found, site
 
 
@@ -36,9 +37,14 @@ def test_gres_conf_and_cgroup_conf_lie_beside_slurm_conf() -> None:
     assert files.cgroup is None and files.beside("cgroup.conf") == "a/cgroup.conf"
 
 
-def test_the_cluster_s_name_stands_in_includes_of_gres_conf_too() -> None:
-    files = load({"slurm.conf": "ClusterName=Zoo\n", "gres.conf": "Include %c.conf\n", "zoo.conf": "Name=gpu\n"})
-    assert files.gres is not None and str(files.gres[0].place) == "zoo.conf:1:1"
+def test_the_cluster_s_name_stands_in_includes_of_slurm_conf_alone() -> None:
+    """slurmd -G on 22.05, 24.11, 26.05: "Did not get ClusterName for include path" in gres.conf, and it dies."""
+    zoo = {"zoo.conf": "GresTypes=gpu\n"}
+    assert load({"slurm.conf": "ClusterName=Zoo\nInclude %c.conf\n", **zoo}).setting("GresTypes") is not None
+    late = load({"slurm.conf": "Include %c.conf\nClusterName=zoo\n", **zoo})
+    assert late.fatal and [finding.rule for finding in late.findings] == [INCLUDE_NO_CLUSTER]
+    gres = load({"slurm.conf": "ClusterName=zoo\n", "gres.conf": "Include %c.conf\n", **zoo})
+    assert gres.gres_fatal and [finding.rule for finding in gres.gres_findings] == [INCLUDE_NO_CLUSTER]
 
 
 def test_a_missing_slurm_conf_is_the_caller_s() -> None:

@@ -17,6 +17,7 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     "slurm-line-unreadable": (site(records=f"{GPUS} Cores"), "gres.conf:1:42", ["Cores"]),
     "slurm-unknown-key": (site(records=f"{GPUS} Fiel=x"), "gres.conf:1:42", ["Fiel", "did you mean File"]),
     "slurm-include-missing": (site(conf="Include gone.conf"), "slurm.conf:6:9", ["gone.conf"]),
+    "slurm-include-without-cluster-name": (site(records="Include %c.conf"), "gres.conf:1:9", ["%c", "ClusterName"]),
     "slurm-include-loop": (site(conf="Include slurm.conf"), "slurm.conf:6:9", ["slurm.conf"]),
     "slurm-include-not-given": (site(conf="Include /etc/other.conf"), "slurm.conf:6:9", ["/etc/other.conf"]),
     "slurm-default-with-address": (site(conf="NodeName=DEFAULT NodeAddr=a"), "slurm.conf:6:18", ["NodeAddr"]),
