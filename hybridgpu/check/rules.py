@@ -7,7 +7,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from hybridgpu.check import ignore, migmodel, rendering, site
-from hybridgpu.check.cross import booking, cards, inventoried, membership, modes, tolerations, upgrades
+from hybridgpu.check.cross import booking, cards, hooks, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.files import manifest, source, yamlerror, yamltree
 from hybridgpu.inventory import (
@@ -63,7 +63,7 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(facts, factsfields, factsconsistent, shelf, compile, load),
             *slurm.RULES,
             *kubernetes.RULES,
-            *_rules(booking, modes, membership, inventoried, upgrades, tolerations, cards),
+            *_rules(booking, modes, membership, inventoried, upgrades, tolerations, cards, hooks),
             *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, ignore, migmodel),
         )
     )

@@ -18,7 +18,7 @@ from hybridgpu.model.finding import Related, Rule, Severity
 CLOSED_SUSPENDED = Rule(
     "slurm-suspends-closed-nodes",
     Severity.WARNING,
-    "Power saving switches off drained and reserved nodes too: one that is closed for a change, or that Kubernetes has, "
+    "Power saving switches off drained and reserved nodes too: one that is closed for a change, or Kubernetes has, "
     "goes down under it.",
     "Write SuspendExcStates=DRAIN,MAINTENANCE,RESERVED (23.02 and newer), or name the nodes in SuspendExcNodes.",
     "S:src/slurmctld/power_save.c _node_state_should_suspend; slurm.conf.5 SuspendExcStates; run on 22.05, 24.11",
