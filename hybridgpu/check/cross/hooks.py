@@ -185,7 +185,8 @@ def _on_file(hook: _Hook, path: str) -> Iterator[Finding]:
     fault = _fault(mode, _HOOKS[hook.key])
     if fault:
         fix = LEFTOVER.fix if leftover or stat.S_ISDIR(mode) else NOT_RUNNABLE.fix
-        yield Finding(NOT_RUNNABLE, place, f"{hook.said}: {path} {fault}", fix, related)
+        said = " and looks like a leftover" if leftover else ""
+        yield Finding(NOT_RUNNABLE, place, f"{hook.said}: {path} {fault}{said}", fix, related)
     elif leftover:
         message = f"{hook.said} takes in {path}, which Slurm runs like the others"
         yield Finding(LEFTOVER, place, message, LEFTOVER.fix, related)
