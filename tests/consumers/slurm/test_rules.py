@@ -12,12 +12,34 @@ GPUS = "Name=gpu Type=a100 File=/dev/nvidia[0-1]"
 PLAIN = "Name=gpu File=/dev/nvidia[0-1]"
 NODE = "NodeName=n1 CPUs=8 Sockets=2 CoresPerSocket=4"
 ALSO = "NodeName=n2 CPUs=8 Sockets=2 CoresPerSocket=4"
+TMPFS = site(conf="PrologFlags=Contain\nJobContainerType=job_container/tmpfs")
 
 FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     "slurm-line-unreadable": (site(records=f"{GPUS} Cores"), "gres.conf:1:42", ["Cores"]),
     "slurm-unknown-key": (site(records=f"{GPUS} Fiel=x"), "gres.conf:1:42", ["Fiel", "did you mean File"]),
     "slurm-include-missing": (site(conf="Include gone.conf"), "slurm.conf:6:9", ["gone.conf"]),
     "slurm-include-without-cluster-name": (site(records="Include %c.conf"), "gres.conf:1:9", ["%c", "ClusterName"]),
+    "slurm-include-pattern": (site(conf="Include conf.d/*.conf"), "slurm.conf:6:9", ["conf.d/*.conf"]),
+    "slurm-include-not-pushed": (
+        site(conf="SlurmctldParameters=cloud_dns,enable_configless\nInclude /etc/other.conf"),
+        "slurm.conf:7:9",
+        ["/etc/other.conf", "enable_configless"],
+    ),
+    "slurm-container-bad-value": (
+        {**TMPFS, "job_container.conf": "AutoBasePath=ja\nBasePath=/var/jobs\n"},
+        "job_container.conf:1:1",
+        ["AutoBasePath=ja", "yes"],
+    ),
+    "slurm-container-base-path": (
+        {**TMPFS, "job_container.conf": "BasePath=/var Dirs=/tmp,/var/tmp\n"},
+        "job_container.conf:1:1",
+        ["/var", "/var/tmp"],
+    ),
+    "slurm-suspends-closed-nodes": (
+        site(conf="SuspendProgram=/s\nSuspendTime=600"),
+        "slurm.conf:6:1",
+        ["n1", "SuspendExcStates", "DRAIN"],
+    ),
     "slurm-include-loop": (site(conf="Include slurm.conf"), "slurm.conf:6:9", ["slurm.conf"]),
     "slurm-include-not-given": (site(conf="Include /etc/other.conf"), "slurm.conf:6:9", ["/etc/other.conf"]),
     "slurm-default-with-address": (site(conf="NodeName=DEFAULT NodeAddr=a"), "slurm.conf:6:18", ["NodeAddr"]),
@@ -159,8 +181,12 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["shard job", "CUDA_VISIBLE_DEVICES"],
     ),
 }
-ELSEWHERE = {"slurm-mig-split", "slurm-detected-differs", "slurm-not-detected", "slurm-detected-ignored"}
-"""Rules that need an older release, or hardware: fired in test_consume and test_detect."""
+ELSEWHERE = {
+    *("slurm-mig-split", "slurm-detected-differs", "slurm-not-detected", "slurm-detected-ignored"),
+    *("slurm-include-from-copy", "slurm-includes-too-many", "slurm-file-not-read"),
+    *("slurm-gres-conf-ambiguous", "slurm-gres-conf-not-given"),
+}
+"""Rules that need an older release, hardware, or files on disk: fired in test_consume, test_detect and test_gather."""
 
 
 def test_every_rule_has_a_firing_case_and_a_name_of_its_own() -> None:
@@ -221,9 +247,14 @@ CLEAN: dict[str, dict[str, str]] = {
     "two prologs": site(conf="Prolog=/a\nProlog=/b\nEpilog=/c\nEpilog=/d"),
     "a node range wider than the cluster": site(records=f"NodeName=n[1-99] {GPUS}"),
     "a private /dev/shm without mps": site(conf="JobContainerType=job_container/tmpfs\nPrologFlags=Contain"),
+    "a private /tmp alone beside mps": {
+        **site("gpu:a100:2,mps:200", types="gpu,mps", conf="JobContainerType=job_container/tmpfs\nPrologFlags=Contain"),
+        "job_container.conf": "AutoBasePath=true\nBasePath=/var/jobs Dirs=/tmp\n",
+    },
+    "power saving": site(conf="SuspendProgram=/s\nSuspendTime=600\nSuspendExcNodes=n[1-9]"),
     "records for dynamic nodes": site(records=f"{GPUS}\nNodeName=d[1-9] {GPUS}", conf="MaxNodeCount=100"),
 }
-OLDER = {"MIG with shards spread": "22.05", "two prologs": "23.11"}
+OLDER = {"MIG with shards spread": "22.05", "two prologs": "23.11", "a private /tmp alone beside mps": "22.05"}
 """What is no longer clean on this release and before."""
 
 
