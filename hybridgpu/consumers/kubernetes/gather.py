@@ -192,6 +192,7 @@ class _User:
     env: Mapping[str, str]
     place: Place
     selector: Mapping[str, str] = field(default_factory=dict)
+    operator: bool = False
 
 
 def _users(found: _Found) -> Iterator[_User]:
@@ -199,7 +200,7 @@ def _users(found: _Found) -> Iterator[_User]:
         if policy.config_name:
             place = policy.places.get("devicePlugin.config.name", policy.place)
             settings = Settings(policy.config_default or "", OPERATOR.fallbacks)
-            yield _User(policy.config_name, policy.namespace, settings, plugin_env(policy), place)
+            yield _User(policy.config_name, policy.namespace, settings, plugin_env(policy), place, operator=True)
     for chart in found.charts:
         if chart.config_name and chart.plugin:
             place = chart.places.get("config.name", chart.place)
@@ -217,7 +218,7 @@ def _used(config_set: ConfigSet, users: Sequence[_User]) -> ConfigSet:
     for user in users:
         elsewhere = user.namespace and config_set.namespace and user.namespace != config_set.namespace
         if user.name == config_set.name and not elsewhere:
-            used = replace(config_set, env=user.env, user=user.place, selector=user.selector)
+            used = replace(config_set, env=user.env, user=user.place, selector=user.selector, operator=user.operator)
             return used if user.settings is None else replace(used, managed=True, settings=user.settings)
     return config_set
 

@@ -33,7 +33,7 @@ class ConfigSet:
     path). `name` and `namespace` are the ConfigMap's, "" where it is none. `managed` says that a known config-manager
     (chart, operator) is among the inputs, and `settings` are its; without one nothing is known of defaults. `env` are
     the variables of the plugin's containers; None: nothing of them is known. `user` is where the set is named, and
-    `selector` the node labels that the user's pods demand.
+    `selector` the node labels that the user's pods demand. `operator`: that user is the GPU operator.
     """
 
     source: str
@@ -46,6 +46,7 @@ class ConfigSet:
     env: Mapping[str, str] | None = None
     user: Place | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
+    operator: bool = False
 
     @property
     def keys(self) -> dict[str, str]:

@@ -110,7 +110,7 @@ def read_operator_values(manifest: Manifest, root: GoNode, title: str) -> Told:
         findings += _created(block, path)
         if block.flag(f"{path}.create") is True:
             findings += not_strings(manifest, block.below(f"{path}.data"))
-    if block.flag("devicePlugin.config.create") and policy.config_name:
+    if block.flag("devicePlugin.config.create") and policy.config_name and block.below("devicePlugin.config.data"):
         place, configs = (
             block.place("devicePlugin.config.data"),
             configs_of(manifest, block.below("devicePlugin.config.data")),

@@ -103,8 +103,9 @@ def _with_reason(finding: Finding, config_set: ConfigSet) -> Finding:
     if finding.rule not in _TO_SAY_WHY or config_set.user is None:
         return finding
     hint = finding.hint
-    if _STRATEGY in finding.message and config_set.settings.fallbacks == OPERATOR.fallbacks:
-        strategy = (config_set.env or {}).get(_STRATEGY, "")
+    strategy = (config_set.env or {}).get(_STRATEGY, "")
+    about = _STRATEGY in finding.message or finding.rule is pluginrules.MPS_MIXED
+    if strategy and about and config_set.operator:
         hint = f'{hint} The operator sets it from mig.strategy: {strategy}; "" leaves it to each config.'
     return replace(finding, hint=hint, related=(*finding.related, Related(config_set.user, "what runs this config")))
 
@@ -119,9 +120,10 @@ def _choice(config_set: ConfigSet, users: Iterable[KubeNode]) -> Iterator[Findin
             yield from (f for f in rules.judge_choice(keys, OPERATOR, {}, place))
         return
     related = (Related(config_set.user, "what chooses"),) if config_set.user else ()
-    for finding in rules.judge_choice(keys, config_set.settings, {}, place):
-        yield replace(finding, related=related)
-    if config_set.settings == OPERATOR and keys:
+    if keys or config_set.name:
+        for finding in rules.judge_choice(keys, config_set.settings, {}, place):
+            yield replace(finding, related=related)
+    if config_set.operator and not config_set.settings.default and keys:
         bare = [node.name for node in users if node.has_gpus and not node.labels.get(LABEL)]
         if bare or not any(node.has_gpus for node in users):
             who = f"; without a label: {listed(bare)}" if bare else ""
