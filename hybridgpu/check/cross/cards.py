@@ -18,7 +18,6 @@ from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.naming import instance_files
 from hybridgpu.model.offer import SlurmDevice
-from hybridgpu.model.site import NodeConfig
 
 NOT_THERE = Rule(
     "site-device-not-on-node",
@@ -63,17 +62,17 @@ _CAP = re.compile(r"/dev/nvidia-caps/nvidia-cap[0-9]+")
 
 
 def judge_cards(
-    slurm: Sequence[SlurmNode], kube: Sequence[KubeNode], facts: Directory[Facts], configs: Directory[NodeConfig]
+    slurm: Sequence[SlurmNode], kube: Sequence[KubeNode], facts: Directory[Facts], named: Directory[str]
 ) -> Iterator[Finding]:
-    """Findings on the nodes that have facts and are in no inventory."""
+    """Findings on the nodes that have facts and are in no inventory: `named` has those that are."""
     groups = Groups()
     for node in slurm:
         told = facts.find(node.names)
-        if told and node.offer and node.offer.gpus and configs.find(node.names) is None:
+        if told and node.offer and node.offer.gpus and named.find(node.names) is None:
             _of_slurm(groups, node, told)
     for other in kube:
         told = facts.find(kube_names(other))
-        if told and configs.find(kube_names(other)) is None:
+        if told and named.find(kube_names(other)) is None:
             _of_kubernetes(groups, other, told)
     yield from groups.findings()
 
@@ -84,6 +83,7 @@ def _of_slurm(groups: Groups, node: SlurmNode, facts: Facts) -> None:
     related = (Related(Place(facts.file, 1), "the node's facts"),) if facts.file else ()
     absent: list[str] = []
     cut: list[str] = []
+    others: dict[tuple[str, str], list[str]] = {}
     for device in gpus:
         minor = card(device)
         if minor is None:
@@ -93,8 +93,7 @@ def _of_slurm(groups: Groups, node: SlurmNode, facts: Facts) -> None:
         elif len(device.files) == 1:
             cut += [device.files[0]] if cards[minor].mig_enabled else []
         else:
-            missing = _instance(groups, node, device, cards[minor], related)
-            absent += missing
+            absent += _instance(device, cards[minor], others)
     if absent:
         has = _has(facts)
         words = f"{_listed(absent)} {'is' if len(set(absent)) == 1 else 'are'} not on the node: it has {has}"
@@ -104,6 +103,9 @@ def _of_slurm(groups: Groups, node: SlurmNode, facts: Facts) -> None:
             f"{_listed(cut)} {'is' if len(set(cut)) == 1 else 'are'} in MIG mode, and Gres={node.gres} offers it whole"
         )
         groups.add(CUT_CARD, node.place, node.name, words, related)
+    for (named, real), caps in others.items():
+        words = f"Type={named} has the files of {real} ({_listed(caps)})"
+        groups.add(OTHER_INSTANCE, node.place, node.name, words, related)
     blind = [device for device in gpus if not device.files]
     total = sum(len(gpu.instances) if gpu.mig_enabled else 1 for gpu in facts.gpus)
     if blind and len(gpus) > total:
@@ -111,18 +113,15 @@ def _of_slurm(groups: Groups, node: SlurmNode, facts: Facts) -> None:
         groups.add(TOO_MANY, node.place, node.name, words, related)
 
 
-def _instance(
-    groups: Groups, node: SlurmNode, device: SlurmDevice, found: GpuFacts, related: tuple[Related, ...]
-) -> list[str]:
-    """The device's capability files that no instance of the card has; a finding where its profile is another."""
+def _instance(device: SlurmDevice, found: GpuFacts, others: dict[tuple[str, str], list[str]]) -> list[str]:
+    """The device's capability files that no instance of the card has; into `others` go those of another profile."""
     caps = [file for file in device.files[1:] if _CAP.fullmatch(file)]
     there = {file: instance for instance in found.instances for file in instance_files(found.minor, instance)[1:]}
     missing = [file for file in caps if file not in there]
     named = profile(device)
     real = {there[file].profile for file in caps if file in there}
     if not missing and named and real and named.replace("+", ".") not in {p.replace("+", ".") for p in real}:
-        words = f"Type={device.type} has the files of a {' or '.join(sorted(real))} ({', '.join(caps)})"
-        groups.add(OTHER_INSTANCE, node.place, node.name, words, related)
+        others.setdefault((device.type or "", " and ".join(sorted(real))), []).extend(caps)
     return missing
 
 

@@ -54,6 +54,16 @@ def configs_by_name(inventories: Iterable[Loaded]) -> Directory[NodeConfig]:
     return directory
 
 
+def hosts_by_name(inventories: Iterable[Loaded]) -> Directory[str]:
+    """The hosts that inventories name, those with mistakes in them too."""
+    directory: Directory[str] = Directory()
+    for loaded in inventories:
+        for group in loaded.inventory.groups if loaded.inventory else ():
+            for host in group.hosts:
+                directory.add((host, group.kubernetes_name.replace("{host}", host)), host)
+    return directory
+
+
 def paired(
     slurm: Sequence[SlurmNode], kube: Directory[KubeNode], facts: Directory[Facts], configs: Directory[NodeConfig]
 ) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ from hybridgpu.check.cross.cards import judge_cards
 from hybridgpu.check.cross.inventoried import judge_node_objects, judge_slurm_files
 from hybridgpu.check.cross.membership import judge_membership
 from hybridgpu.check.cross.modes import judge_modes
-from hybridgpu.check.cross.pairs import Pair, configs_by_name, facts_by_name, nodes_by_name, paired
+from hybridgpu.check.cross.pairs import Pair, configs_by_name, facts_by_name, hosts_by_name, nodes_by_name, paired
 from hybridgpu.check.cross.slurmnode import SlurmNode, slurm_nodes
 from hybridgpu.check.cross.tolerations import judge_tolerations
 from hybridgpu.check.cross.upgrades import judge_upgrades
@@ -40,4 +40,4 @@ def cross_check(
     yield from judge_node_objects(kube, inventories)
     yield from judge_upgrades(kube, pairs, any(node.has_gpus for node in every), inventories)
     yield from judge_tolerations(kube, inventories)
-    yield from judge_cards(every, kube.nodes, told, configs)
+    yield from judge_cards(every, kube.nodes, told, hosts_by_name(inventories))
