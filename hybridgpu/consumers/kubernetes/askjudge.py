@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from hybridgpu.consumers.kubernetes import askrules as rules
 from hybridgpu.consumers.kubernetes.boundjudge import judge_bounds
-from hybridgpu.consumers.kubernetes.eligible import eligible, judge_selector, matching
-from hybridgpu.consumers.kubernetes.given import Ask, Bound, KubeFiles, KubeNode, Workload
+from hybridgpu.consumers.kubernetes.eligible import Eligible
+from hybridgpu.consumers.kubernetes.given import Ask, Bound, KubeFiles, Workload
 from hybridgpu.consumers.kubernetes.gpunames import is_impossible, is_taken, likely
 from hybridgpu.consumers.kubernetes.names import Names, Source, offered, offering
 from hybridgpu.consumers.kubernetes.whynot import instead, why_not
@@ -24,25 +24,26 @@ def judge_asks(files: KubeFiles) -> Iterator[Finding]:
     if not files.workloads and not files.bounds:
         return
     names = offered(files)
+    where = Eligible(files, names)
     for workload in files.workloads:
-        yield from judge_workload(workload, files, names)
+        yield from judge_workload(workload, files.bounds, where)
     yield from judge_bounds(files.bounds, names)
 
 
-def judge_workload(workload: Workload, files: KubeFiles, names: Names) -> Iterator[Finding]:
+def judge_workload(workload: Workload, bounds: Iterable[Bound], where: Eligible) -> Iterator[Finding]:
     """The findings on one workload, in the order in which it meets them."""
-    among = eligible(workload, files, names)
+    among = where.sources(workload)
     for resource, place in workload.pod_level:
         message = f"{resource} stands in the resources of the pod, where only cpu, memory and hugepages may"
         yield Finding(rules.REFUSED, place, message, "give it to a container as a limit")
     for ask in workload.asks:
-        refused = _refused(ask, files.bounds, workload)
+        refused = _refused(ask, bounds, workload)
         if refused:
             who = "the API server refuses it" if workload.known else "the API server refuses its pods"
             yield Finding(rules.REFUSED, ask.place, f"{_who(ask)} {refused}: {who}", rules.REFUSED.fix)
         elif ask.count != 0:
-            yield from _offered(ask, workload, names, among)
-    yield from _fits(workload, files.nodes, names)
+            yield from _offered(ask, workload, where.names, among)
+    yield from _fits(workload, where)
     yield from _shares_memory(workload, among)
     if workload.visible is not None:
         message = (
@@ -50,7 +51,7 @@ def judge_workload(workload: Workload, files: KubeFiles, names: Names) -> Iterat
             "whatever it was given"
         )
         yield Finding(rules.VISIBLE, workload.visible, message, rules.VISIBLE.fix)
-    yield from judge_selector(workload, files)
+    yield from where.judge_selector(workload)
 
 
 def _refused(ask: Ask, bounds: Iterable[Bound], workload: Workload) -> str | None:
@@ -59,14 +60,18 @@ def _refused(ask: Ask, bounds: Iterable[Bound], workload: Workload) -> str | Non
         return f"asks for {shown(ask.text)} {ask.resource}, which {ask.wrong}"
     if ask.request is not None and ask.request[1] != ask.count:
         return f"requests {ask.request[0]} {ask.resource} with a limit of {ask.text}: the two must be equal"
-    completed = any(
-        bound.kind == "LimitRange" and bound.resource == ask.resource and bound.field in ("max", "default")
-        for bound in bounds
-        if bound.namespace == workload.namespace
-    )
-    if not ask.limited and ask.count != 0 and not completed:
+    if not ask.limited and ask.count != 0 and not _completed(ask, bounds, workload.namespace):
         return f"requests {ask.text} {ask.resource} without a limit: a limit must be set"
     return None
+
+
+def _completed(ask: Ask, bounds: Iterable[Bound], namespace: str) -> bool:
+    """Whether a LimitRange gives the container the limit that it lacks."""
+    return any(
+        bound.kind == "LimitRange" and bound.resource == ask.resource and bound.field in ("max", "default")
+        for bound in bounds
+        if bound.namespace == namespace
+    )
 
 
 def _offered(ask: Ask, workload: Workload, names: Names, among: tuple[Source, ...] | None) -> Iterator[Finding]:
@@ -117,18 +122,15 @@ def _misspelt(ask: Ask, names: Names) -> Finding:
     return Finding(rules.NAME, ask.place, f"{_who(ask)} asks for {ask.resource}: {what}", right or rules.NAME.fix)
 
 
-def _fits(workload: Workload, nodes: tuple[KubeNode, ...], names: Names) -> Iterator[Finding]:
+def _fits(workload: Workload, where: Eligible) -> Iterator[Finding]:
     """Whether some Node has as many as one pod asks for, where all Nodes with GPUs say how many they have."""
-    with_gpus = [node for node in nodes if node.has_gpus]
-    if not with_gpus or any(not node.allocatable for node in with_gpus) or not names.complete:
-        return
-    there = matching(workload, with_gpus) or with_gpus
+    most = where.most(workload)
     for (template, resource), need in _needs(workload).items():
-        most = max(((node.allocatable or {}).get(resource, 0), node.name) for node in there)
-        if need > most[0] > 0:
+        largest, node = most.get(resource, (0, ""))
+        if need > largest > 0:
             ask = next(each for each in workload.asks if (each.template, each.resource) == (template, resource))
-            message = f"a pod asks for {need} {resource}, and the largest node, {most[1]}, offers {most[0]}"
-            yield Finding(rules.NEVER_FITS, ask.place, message, f"ask for at most {most[0]}")
+            message = f"a pod asks for {need} {resource}, and the largest node, {node}, offers {largest}"
+            yield Finding(rules.NEVER_FITS, ask.place, message, f"ask for at most {largest}")
 
 
 def _needs(workload: Workload) -> dict[tuple[int, str], int]:

@@ -105,7 +105,7 @@ BOUND_NOT_OFFERED = Rule(
 BOUND_HALF = Rule(
     "k8s-quota-half",
     Severity.WARNING,
-    "Shares under another name stand beside the GPUs that the quota counts: the namespace gets any number of them.",
+    "Shares or MIG devices have names of their own beside the cards that the quota counts: any number of them is given.",
     "Give the quota a number for each of the names.",
     f"{_PLUGIN} api/config/v1 replicas.go; {_API}",
 )

@@ -72,12 +72,17 @@ def _asks(manifest: Manifest, template: Template, number: int) -> Iterator[Ask]:
                     count=read.count,
                     text=read.text,
                     place=manifest.place(key),
-                    wrong=read.wrong,
+                    wrong="" if _is_template(read.text) else read.wrong,
                     limited=name in limits,
                     request=(beside[1].text, beside[1].count) if beside else None,
                     template=number,
                     init=init,
                 )
+
+
+def _is_template(written: str) -> bool:
+    """Whether a workflow engine fills the number in."""
+    return "{{" in written or "${" in written
 
 
 def _numbers(node: GoNode | None) -> dict[str, tuple[GoKey, Quantity]]:

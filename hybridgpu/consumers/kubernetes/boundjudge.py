@@ -16,7 +16,7 @@ from hybridgpu.consumers.kubernetes.names import Names, offering, told
 from hybridgpu.consumers.kubernetes.quantity import NOT_WHOLE
 from hybridgpu.consumers.kubernetes.replicated import SHARED
 from hybridgpu.consumers.kubernetes.whynot import instead, why_not
-from hybridgpu.files.quoting import shown
+from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Related, Rule
 
 _QUOTA, _LIMIT_RANGE = "ResourceQuota", "LimitRange"
@@ -72,10 +72,7 @@ def _names(bound: Bound, names: Names, bounded: set[str]) -> Iterator[Finding]:
         return
     other = base(resource) if resource.endswith(SHARED) else resource + SHARED
     if resource in names.all:
-        if other.endswith(SHARED) and other in names.all and other not in bounded and bound.kind == _QUOTA:
-            message = f"{title} counts {resource}, and {other} is offered too, which it does not count"
-            related = tuple(Related(s.place, f"offers {other}") for s in offering(names.sources, other) if s.place)
-            yield _finding(rules.BOUND_HALF, bound, message, f"add {_COUNTED}{other}", related[:3])
+        yield from _half(bound, names, bounded)
         return
     if other in bounded or (_took_by_mig(resource, names) and any(each.startswith(MIG) for each in bounded)):
         return
@@ -85,6 +82,23 @@ def _names(bound: Bound, names: Names, bounded: set[str]) -> Iterator[Finding]:
     hint = f"add {_COUNTED}{other}" if other in names.all and bound.kind == _QUOTA else instead(resource, names)
     related = tuple(Related(s.place, f"offers {told(s.names)}") for s in names.sources if s.place)
     yield _finding(rules.BOUND_NOT_OFFERED, bound, message, hint, related[:3])
+
+
+def _half(bound: Bound, names: Names, bounded: set[str]) -> Iterator[Finding]:
+    """Whether a quota on cards leaves shares of them, or MIG devices cut from them, to anybody."""
+    if bound.kind != _QUOTA or bound.resource.endswith(SHARED):
+        return
+    shared = bound.resource + SHARED
+    beside = {shared} & names.all
+    if bound.resource == WHOLE:
+        beside |= names.profiles
+    if not beside or beside & bounded:
+        return
+    message = f"{bound.title} counts {bound.resource}, and offered too, but not counted, is {told(beside)}"
+    first = min(beside)
+    related = tuple(Related(s.place, f"offers {first}") for s in offering(names.sources, first) if s.place)
+    hint = f"add {listed(_COUNTED + name for name in sorted(beside))}"
+    yield _finding(rules.BOUND_HALF, bound, message, hint, related[:3])
 
 
 def _took_by_mig(resource: str, names: Names) -> bool:

@@ -1,16 +1,18 @@
 """Where a workload may run, as far as its node selector says: which Nodes, which configs; and selectors that miss.
 
-An affinity that is more than one wanted label, taints and the scheduler's other rules are not followed here.
+An affinity that is more than one wanted label, taints and the scheduler's other rules are not followed here. Work is
+done once for all workloads that select alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from hybridgpu.consumers.kubernetes import askrules as rules
 from hybridgpu.consumers.kubernetes.configmanager import LABEL
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Workload
+from hybridgpu.consumers.kubernetes.gpunames import base
 from hybridgpu.consumers.kubernetes.migcut import MIG_LABEL, named_configs
 from hybridgpu.consumers.kubernetes.names import SHARING_LABEL, Names, Source
 from hybridgpu.files.quoting import listed, shown
@@ -19,50 +21,88 @@ from hybridgpu.model.spelling import nearest
 
 _PRODUCT = f"{WHOLE}.product"
 _SHARED_PRODUCT = "-SHARED"
+_Selects = tuple[frozenset[tuple[str, str]], str]
 
 
-def matching(workload: Workload, nodes: Iterable[KubeNode]) -> list[KubeNode]:
-    """The Nodes that the workload's selector and node name allow."""
-    wanted = workload.node_selector.items()
-    if workload.node_name:
-        return [node for node in nodes if node.name == workload.node_name]
-    return [node for node in nodes if all(node.labels.get(key) == value for key, value in wanted)]
+class Eligible:
+    """Where workloads may run. `counted`: whether every Node with GPUs says how many it has."""
+
+    def __init__(self, files: KubeFiles, names: Names) -> None:
+        self.nodes, self.names = files.nodes, names
+        self.with_gpus = [node for node in files.nodes if node.has_gpus]
+        self.counted = bool(self.with_gpus) and all(node.allocatable for node in self.with_gpus) and names.complete
+        self._known = {label: _known(label, files) for label in (LABEL, MIG_LABEL, _PRODUCT)}
+        self._matching: dict[_Selects, list[KubeNode]] = {}
+        self._sources: dict[_Selects, tuple[Source, ...] | None] = {}
+        self._most: dict[_Selects, dict[str, tuple[int, str]]] = {}
+
+    def matching(self, workload: Workload) -> list[KubeNode]:
+        """The Nodes that the workload's selector and node name allow."""
+        selects = _selects(workload)
+        if selects not in self._matching:
+            wanted, name = selects
+            self._matching[selects] = [
+                node
+                for node in self.nodes
+                if (not name or node.name == name) and all(node.labels.get(key) == value for key, value in wanted)
+            ]
+        return self._matching[selects]
+
+    def sources(self, workload: Workload) -> tuple[Source, ...] | None:
+        """The sources whose offer the pods may meet; None where the selector matches nothing that is known."""
+        selects = _selects(workload)
+        if selects not in self._sources:
+            self._sources[selects] = self._met(workload)
+        return self._sources[selects]
+
+    def most(self, workload: Workload) -> dict[str, tuple[int, str]]:
+        """By resource, how many one Node has at most where the workload may run, and the Node; {} if not all tell."""
+        selects = _selects(workload)
+        if selects not in self._most and self.counted:
+            most: dict[str, tuple[int, str]] = {}
+            for node in self.matching(workload) or self.with_gpus:
+                for name, count in (node.allocatable or {}).items():
+                    most[name] = max(most.get(name, (0, "")), (count, node.name))
+            self._most[selects] = most
+        return self._most.get(selects, {})
+
+    def judge_selector(self, workload: Workload) -> Iterator[Finding]:
+        """Whether the labels of ours that the pods select are on some Node, or a config that could be."""
+        for label, (known, where) in self._known.items():
+            value = workload.node_selector.get(label)
+            if value is None or not known or value in known:
+                continue
+            near = nearest(value, known)
+            hint = f"did you mean {shown(near)}?" if near else f"there is {listed(sorted(known))}"
+            message = f"the pods select {label}={shown(value)}, and {where} has that"
+            yield Finding(rules.SELECTOR, workload.place, message, hint)
+
+    def _met(self, workload: Workload) -> tuple[Source, ...] | None:
+        sources, wanted = self.names.sources, workload.node_selector
+        key = wanted.get(LABEL)
+        if key is not None:
+            chosen = {node.name for node in self.nodes if node.labels.get(LABEL) == key}
+            sources = tuple(s for s in sources if s.key == key or (s.key is None and s.nodes and s.nodes & chosen))
+        strategy = wanted.get(SHARING_LABEL)
+        if strategy is not None:
+            sources = tuple(s for s in sources if strategy in _kinds(s))
+        product = wanted.get(_PRODUCT)
+        if product is not None:
+            suffixed = product.endswith(_SHARED_PRODUCT)
+            sources = tuple(s for s in sources if WHOLE not in s.names or (s.names[WHOLE].kind != "none") == suffixed)
+        if wanted or workload.node_name:
+            there = frozenset(node.name for node in self.matching(workload))
+            sources = tuple(s for s in sources if s.nodes is None or not there or s.nodes & there)
+        return sources if sources or not self.names.sources else None
 
 
-def eligible(workload: Workload, files: KubeFiles, names: Names) -> tuple[Source, ...] | None:
-    """The sources whose offer the pods may meet; None where the selector matches nothing that is known."""
-    sources = names.sources
-    wanted = workload.node_selector
-    key = wanted.get(LABEL)
-    if key is not None:
-        chosen = {node.name for node in files.nodes if node.labels.get(LABEL) == key}
-        sources = tuple(s for s in sources if s.key == key or (s.key is None and s.nodes and s.nodes & chosen))
-        if not sources:
-            return None if names.sources else ()
-    strategy = wanted.get(SHARING_LABEL)
-    if strategy is not None:
-        sources = tuple(s for s in sources if any(share.kind == strategy for share in s.names.values()))
-    product = wanted.get(_PRODUCT, "")
-    if product:
-        suffixed = product.endswith(_SHARED_PRODUCT)
-        sources = tuple(s for s in sources if WHOLE not in s.names or (s.names[WHOLE].kind != "none") == suffixed)
-    there = frozenset(node.name for node in matching(workload, files.nodes))
-    if there and (wanted or workload.node_name):
-        sources = tuple(s for s in sources if s.nodes is None or s.nodes & there)
-    return sources if sources or not names.sources else None
+def _selects(workload: Workload) -> _Selects:
+    return frozenset(workload.node_selector.items()), workload.node_name
 
 
-def judge_selector(workload: Workload, files: KubeFiles) -> Iterator[Finding]:
-    """Whether the labels of ours that the pods select are on some Node, or a config that could be."""
-    for label in (LABEL, MIG_LABEL, _PRODUCT):
-        value = workload.node_selector.get(label)
-        known, where = _known(label, files)
-        if value is None or not known or value in known:
-            continue
-        near = nearest(value, known)
-        hint = f"did you mean {shown(near)}?" if near else f"there is {listed(sorted(known))}"
-        message = f"the pods select {label}={shown(value)}, and {where} has that"
-        yield Finding(rules.SELECTOR, workload.place, message, hint)
+def _kinds(source: Source) -> frozenset[str]:
+    """How the source shares cards, as the label of the sharing strategy says; MIG devices have their own."""
+    return frozenset(share.kind for name, share in source.names.items() if base(name) == WHOLE)
 
 
 def _known(label: str, files: KubeFiles) -> tuple[frozenset[str], str]:
@@ -71,5 +111,5 @@ def _known(label: str, files: KubeFiles) -> tuple[frozenset[str], str]:
     if on_nodes:
         return on_nodes, "no Node"
     if label == LABEL:
-        return frozenset(key for each in files.sets for key in each.keys), "no config"
+        return frozenset(key for each in files.sets for key in each.keys if key), "no config"
     return (named_configs(files), "no MIG config") if label == MIG_LABEL else (frozenset(), "")

@@ -5,19 +5,20 @@ A config's own mistakes are judged elsewhere: here one that the plugin refuses o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, Died, choose
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import ConfigSet, KubeFiles, KubeNode
-from hybridgpu.consumers.kubernetes.gpunames import MIG, base
+from hybridgpu.consumers.kubernetes.gpunames import MIG, base, mig_names
 from hybridgpu.consumers.kubernetes.migcut import Cut, cut_of
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.policy import plugin_env
 from hybridgpu.consumers.kubernetes.replicated import PREFIX, SHARED
 from hybridgpu.consumers.kubernetes.settings import PLUGIN, settings
-from hybridgpu.files.quoting import listed
+from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Place
 from hybridgpu.model.naming import kubernetes_resource
 
@@ -52,25 +53,33 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Everything that is offered. `complete`: nothing is offered beside that, as far as the files go together."""
+    """Everything that is offered. `complete`: nothing is offered beside that, as far as the files go together.
+
+    `all` are the names that anybody offers, `dropped` those that a config gives in vain.
+    """
 
     sources: tuple[Source, ...]
     complete: bool
+    all: frozenset[str]
+    dropped: frozenset[str]
 
     @property
     def known(self) -> bool:
         """Whether a name that is not here is offered by nobody."""
-        return self.complete and any(source.names for source in self.sources)
+        return self.complete and bool(self.all)
 
     @property
-    def all(self) -> frozenset[str]:
-        """Every name that is offered by anybody."""
-        return frozenset(name for source in self.sources for name in source.names)
+    def profiles(self) -> frozenset[str]:
+        """The names of MIG devices that are known to be there; none where any may be."""
+        mig = frozenset(name for name in self.all if name.startswith(MIG))
+        return frozenset() if mig >= mig_names() else mig
 
-    @property
-    def dropped(self) -> frozenset[str]:
-        """Every name that a config gives in vain."""
-        return frozenset(name for source in self.sources for name in source.dropped)
+
+def names_of(sources: Iterable[Source], complete: bool = True) -> Names:
+    """What these sources offer together; those that offer nothing are left out."""
+    kept = tuple(source for source in sources if source.names)
+    every = frozenset(name for source in kept for name in source.names)
+    return Names(kept, complete, every, frozenset(name for source in kept for name in source.dropped))
 
 
 def offering(sources: Iterable[Source], name: str) -> tuple[Source, ...]:
@@ -100,8 +109,9 @@ def offered(files: KubeFiles) -> Names:
                 complete = False
                 continue
             place = next((one.place for one in each.configs if one.key == key), each.place)
-            title = f"{BUILT_IN} where no config is chosen" if key == EMPTY else f"{key!r} of {each.source}"
-            label = None if key == EMPTY else key
+            title = f"{shown(key)} of {each.source}" if key else each.source
+            title = f"{BUILT_IN} where no config is chosen" if key == EMPTY else title
+            label = None if key == EMPTY else key or None
             sources.append(Source(title, place, names, label, nodes, _dropped(config)))
     for title, place, env, named in _without_config(files):
         names = None if named else _names(PluginConfig(), env, cut, seen)
@@ -109,8 +119,7 @@ def offered(files: KubeFiles) -> Names:
             complete = False
         else:
             sources.append(Source(f"{BUILT_IN} under {title}", place, names))
-    sources += [_allocatable(node) for node in files.nodes if node.allocatable]
-    return Names(tuple(source for source in sources if source.names), complete)
+    return names_of([*sources, *_allocatable(files.nodes)], complete)
 
 
 def _in_force(chosen_from: ConfigSet, nodes: Iterable[KubeNode]) -> dict[str, frozenset[str] | None]:
@@ -119,7 +128,7 @@ def _in_force(chosen_from: ConfigSet, nodes: Iterable[KubeNode]) -> dict[str, fr
     every: dict[str, frozenset[str] | None] = dict.fromkeys(keys)
     if chosen_from.managed and choose("", keys, settings_) == EMPTY:
         every[EMPTY] = None
-    found: dict[str, frozenset[str] | None] = {}
+    found: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         value = node.labels.get(LABEL, "")
         if not node.has_gpus:
@@ -128,8 +137,8 @@ def _in_force(chosen_from: ConfigSet, nodes: Iterable[KubeNode]) -> dict[str, fr
             return every
         key = choose(value, keys, settings_)
         if not isinstance(key, Died):
-            found[key] = (found.get(key) or frozenset()) | {node.name}
-    return found or every
+            found[key].add(node.name)
+    return {key: frozenset(chosen) for key, chosen in found.items()} or every
 
 
 def _without_config(files: KubeFiles) -> Iterator[tuple[str, Place, Mapping[str, str], bool]]:
@@ -187,12 +196,17 @@ def _seen(nodes: Iterable[KubeNode]) -> frozenset[str] | None:
     return frozenset(base(name) for node in with_gpus for name, count in (node.allocatable or {}).items() if count)
 
 
-def _allocatable(node: KubeNode) -> Source:
-    """A Node's own names: more than one of a shared name may or may not be refused."""
-    kind = node.labels.get(SHARING_LABEL, "")
-    names: dict[str, Share] = {}
-    for name, count in (node.allocatable or {}).items():
-        if count > 0 and name.startswith(PREFIX):
+def _allocatable(nodes: Iterable[KubeNode]) -> Iterator[Source]:
+    """Nodes' own names, those of equal Nodes as one: more than one of a shared name may or may not be refused."""
+    alike: dict[tuple[str, frozenset[str]], list[KubeNode]] = defaultdict(list)
+    for node in nodes:
+        there = frozenset(n for n, count in (node.allocatable or {}).items() if count > 0 and n.startswith(PREFIX))
+        alike[node.labels.get(SHARING_LABEL, ""), there].append(node)
+    for (kind, there), same in alike.items():
+        names = {}
+        for name in there:
             shared = name.endswith(SHARED) or (name == WHOLE and kind in ("time-slicing", "mps"))
             names[name] = Share(kind or "time-slicing", None) if shared else Share(one_only=None)
-    return Source(f"Node {node.name}", node.place, names, None, frozenset((node.name,)))
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        title = f"Node {same[0].name}{more}"
+        yield Source(title, same[0].place, names, nodes=frozenset(node.name for node in same))

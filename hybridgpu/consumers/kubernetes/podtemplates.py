@@ -21,7 +21,7 @@ _PATHS = {
         ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"), _TEMPLATE
     ),
 }
-_OWN_GROUPS = ("v1", "apps", "batch", "extensions", "")
+_OWN_GROUPS = ("v1", "apps", "batch", "extensions")
 _RULES_ABOUT_PODS = ("kyverno.io", "gatekeeper.sh", "admissionregistration.k8s.io", "apiextensions.k8s.io")
 _NO_PODS = (*_RULES_ABOUT_PODS, "policies.kubewarden.io", "metrics.k8s.io", "nvidia.com", "rbac.authorization.k8s.io")
 _DEEPEST = 40
@@ -48,7 +48,7 @@ class Template:
 
 def is_own_kind(manifest: Manifest) -> bool:
     """Whether the API server itself judges the pods of this object."""
-    return manifest.kind in _PATHS and _group(manifest) in _OWN_GROUPS
+    return manifest.kind in _PATHS and _group(manifest) in (*_OWN_GROUPS, "")
 
 
 def templates(manifest: Manifest) -> tuple[Template, ...]:
@@ -58,7 +58,8 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
         found = [_template(spec)] if isinstance(spec, GoMap) else []
     else:
         group = f".{_group(manifest)}"
-        found = [] if any(group.endswith(f".{each}") for each in _NO_PODS) else list(_anywhere(manifest.root))
+        without = any(group.endswith(f".{each}") for each in (*_NO_PODS, *_OWN_GROUPS))
+        found = [] if without else list(_anywhere(manifest.root))
     operand = any(_image(container) in _OPERANDS for each in found for container in each.containers)
     return () if operand or _over(manifest) else tuple(found)
 
