@@ -13,7 +13,6 @@ HEAD = """\
 ClusterName=leibniz
 SlurmctldHost=head
 SelectType=select/cons_tres
-GresTypes=gpu,mps,shard
 PrologFlags=Contain
 TaskPlugin=task/cgroup
 ProctrackType=proctrack/cgroup
@@ -25,7 +24,10 @@ PRODUCT = "NVIDIA-A100-SXM4-80GB"
 
 def slurm(*lines: str, gres: str = WHOLE, partition: str = "PartitionName=gpu Nodes=ALL Default=YES") -> dict[str, str]:
     """slurm.conf with these lines, gres.conf and cgroup.conf beside it."""
-    conf = HEAD + "".join(f"{line}\n" for line in lines) + f"{partition}\n"
+    shared = [name for name in ("mps", "shard") if any(f"{name}:" in line for line in lines)]
+    conf = (
+        HEAD + f"GresTypes={','.join(('gpu', *shared))}\n" + "".join(f"{line}\n" for line in lines) + f"{partition}\n"
+    )
     return {"slurm/slurm.conf": conf, "slurm/gres.conf": gres, "slurm/cgroup.conf": CGROUP}
 
 
