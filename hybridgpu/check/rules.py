@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from hybridgpu.check import ignore, migmodel, rendering, site
+from hybridgpu.check import difference, ignore, importing, migmodel, rendering, site
 from hybridgpu.check.cross import booking, cards, hooks, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.files import manifest, source, yamlerror, yamltree
@@ -18,6 +18,7 @@ from hybridgpu.inventory import (
     factsconsistent,
     factsfields,
     hosts,
+    importer,
     kubernetesblock,
     layout,
     load,
@@ -64,6 +65,8 @@ RULES: tuple[Rule, ...] = tuple(
             *slurm.RULES,
             *kubernetes.RULES,
             *_rules(booking, modes, membership, inventoried, upgrades, tolerations, cards, hooks),
+            *importer.RULES,
+            *_rules(importing, difference),
             *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, ignore, migmodel),
         )
     )

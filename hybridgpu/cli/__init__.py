@@ -12,6 +12,7 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, Never
 
@@ -22,10 +23,12 @@ from hybridgpu.errors import Bug, HybridgpuError, Refused
 
 FAILED, USAGE, NO_INPUT, BUG = 1, 64, 66, 70
 
-# name -> what `hybridgpu --help` says of it; the module of the same name is imported only when it is called
+# name -> what `hybridgpu --help` says of it; the module of the same name, with a _ behind where that is a word of
+# Python's, is imported only when it is called
 COMMANDS = {
     "check": "Find every mistake in inventories, Slurm files and Kubernetes manifests.",
     "completion": "Print the completion script for a shell.",
+    "import": "Write a first inventory from what a site has.",
     "mig": "Say what MIG can cut from a GPU model.",
     "render": "Write the configuration of Slurm and of every node.",
 }
@@ -42,7 +45,7 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"hybridgpu.cli.{cmd_name}").command
+        command = import_module(f"hybridgpu.cli.{cmd_name}{'_' if iskeyword(cmd_name) else ''}").command
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from hybridgpu.check import formats
 from hybridgpu.check.site import check
 from hybridgpu.cli import FAILED, say
-from hybridgpu.cli.options import PATH, default_inventory, output_option
+from hybridgpu.cli.options import PATH, default_inventory, named_release, output_option
 from hybridgpu.model.finding import Severity
 from hybridgpu.model.spelling import nearest
-
-if TYPE_CHECKING:
-    from hybridgpu.consumers.slurm.release import Release
 
 
 @click.command()
@@ -32,7 +27,7 @@ def command(paths: tuple[str, ...], slurm_version: str | None, explain: str | No
     if explain:
         click.echo(_explained(explain), nl=False)
         return 0
-    checked = check(paths or (default_inventory(),), _release(slurm_version) if slurm_version else None)
+    checked = check(paths or (default_inventory(),), named_release(slurm_version) if slurm_version else None)
     findings = checked.findings
     if output == "json":
         click.echo(formats.as_json(findings, checked.files), nl=False)
@@ -56,12 +51,3 @@ def _explained(name: str) -> str:
         return told(rules[name])
     near = nearest(name, rules)
     raise click.UsageError(f"no rule {name!r}." + (f" Did you mean {near!r}?" if near else " See docs/rules.md."))
-
-
-def _release(version: str) -> Release:
-    from hybridgpu.consumers.slurm.release import RELEASES, release
-
-    found = release(version)
-    if found is None:
-        raise click.UsageError(f"no Slurm {version!r} is known; known are {', '.join(RELEASES)}.")
-    return found

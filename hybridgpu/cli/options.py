@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from hybridgpu.consumers.slurm.release import Release
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -44,3 +47,13 @@ def output_option(*choices: str) -> Decorator:
     return click.option(
         "-o", "--output", type=click.Choice(choices), default=choices[0], show_default=True, help="Form of the output."
     )
+
+
+def named_release(version: str) -> Release:
+    """The Slurm release that `--slurm-version` names; wrong usage where it is not known."""
+    from hybridgpu.consumers.slurm.release import RELEASES, release
+
+    found = release(version)
+    if found is None:
+        raise click.UsageError(f"no Slurm {version!r} is known; known are {', '.join(RELEASES)}.")
+    return found

@@ -38,13 +38,15 @@ def load_site(
     *,
     for_render: bool = False,
     release: Release | None = None,
+    text: bytes | None = None,
 ) -> Loaded:
     """Reads the inventory at `path` and the facts files of its nodes (node name -> path).
 
     Raises FileNotFoundError where the inventory is not there. `for_render`: a Slurm version is demanded.
-    `release`: judged by in place of the inventory's slurm.version.
+    `release`: judged by in place of the inventory's slurm.version. `text`: the inventory itself, and `path` is only
+    what it is called.
     """
-    reading = read_inventory(path, release=release)
+    reading = read_inventory(path, text, release=release)
     findings = list(reading.findings)
     inventory = reading.inventory
     if inventory is None:

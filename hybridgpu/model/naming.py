@@ -96,6 +96,19 @@ def device_files(minor: int, gi: int | None = None, ci: int = 0) -> tuple[str, .
     return card, capability_file(gi_minor), capability_file(gi_minor + 1 + ci)
 
 
+def card_of_capability(number: int) -> int:
+    """The minor of the card that a MIG capability file's number belongs to, by the same numbering."""
+    return max(number - _FIRST_GI_MINOR, 0) // _MINORS_PER_GPU
+
+
+def parts_of_card(minor: int, number: int) -> int:
+    """How many instances of its size fill the card, by the number of an instance's capability file: ids 1 and 2 are
+    the halves of a card, 3 to 6 its quarters, 7 to 14 its eighths (geometry.gpu_instance_id). 0 for another's number.
+    """
+    gi, rest = divmod(number - _FIRST_GI_MINOR - _MINORS_PER_GPU * minor, _MINORS_PER_GI)
+    return 2 ** ((gi + 1).bit_length() - 1) if 0 <= gi < _MINORS_PER_GPU // _MINORS_PER_GI and rest >= 0 else 0
+
+
 def instance_files(minor: int, instance: InstanceFacts) -> tuple[str, ...]:
     """The files of a MIG instance that facts show; by the driver's numbering where its capability files were unread."""
     if instance.gi_minor is None or instance.ci_minor is None:

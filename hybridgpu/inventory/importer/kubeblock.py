@@ -1,0 +1,92 @@
+"""The `kubernetes:` block: how the device plugin comes to the nodes, where it lives, and what its pods tolerate."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from hybridgpu.consumers.kubernetes.given import KubeFiles, Toleration
+from hybridgpu.consumers.kubernetes.pluginconfig import read_config
+from hybridgpu.inventory.importer.document import Block, Entry, Value
+from hybridgpu.inventory.schema import NAMESPACE, PATH
+
+_DEFAULT_NAMESPACE = {"gpu-operator": "gpu-operator", "device-plugin": "nvidia-device-plugin"}
+_DEFAULT_ROOT = "/run/nvidia/mps"
+_CHARTS_OWN = (
+    ("CriticalAddonsOnly", "Exists", None, None),
+    ("nvidia.com/gpu", "Exists", None, "NoSchedule"),
+    ("hybridgpu.io/closed", "Exists", None, None),
+)
+"""Tolerations that the plugin's chart brings by itself, and hybridgpu's own: rendering adds them."""
+
+
+def any_kubernetes(files: KubeFiles) -> bool:
+    """Whether the files speak of GPUs in Kubernetes at all; workloads and quotas alone make no inventory."""
+    return bool(files.sets or files.mig_files or files.policies or files.operands) or any(
+        node.has_gpus for node in files.nodes
+    )
+
+
+def kubernetes_block(files: KubeFiles) -> Block:
+    """The block."""
+    delivery = "gpu-operator" if files.policies or _labelled(files) else "device-plugin"
+    why = "" if files.policies or files.operands or _charted(files) else "nothing tells the chart from the operator"
+    if not files.policies and delivery == "gpu-operator":
+        why = "the operator's labels are on the nodes"
+    namespace, guess = _namespace(files, delivery)
+    entries = [Entry("delivery", delivery, why), Entry("namespace", namespace, guess)]
+    root = next(_roots(files), _DEFAULT_ROOT)
+    if root != _DEFAULT_ROOT and re.fullmatch(PATH.pattern, root):
+        entries.append(Entry("mpsRoot", root))
+    tolerations = [_record(one) for one in _tolerations(files)]
+    entries += [Entry("tolerations", tolerations)] if tolerations else []
+    return Block(tuple(entries))
+
+
+def _charted(files: KubeFiles) -> bool:
+    return any(one.managed for one in files.sets)
+
+
+def _labelled(files: KubeFiles) -> bool:
+    """Whether nodes have labels that the operator alone sets."""
+    return not files.sets and any("nvidia.com/gpu.deploy.operands" in node.labels for node in files.nodes)
+
+
+def _namespace(files: KubeFiles, delivery: str) -> tuple[str, str]:
+    """The namespace that most of what runs the plugin names, and why it is a guess."""
+    named = Counter(policy.namespace for policy in files.policies if policy.namespace)
+    named.update(operand.namespace for operand in files.operands if operand.namespace)
+    if not named:
+        named.update(one.namespace for one in files.sets if one.namespace)
+    for name, _ in named.most_common():
+        if re.fullmatch(NAMESPACE.pattern, name) and len(name) <= NAMESPACE.longest:
+            return name, ""
+    return _DEFAULT_NAMESPACE[delivery], "no object names another one"
+
+
+def _roots(files: KubeFiles) -> Iterator[str]:
+    yield from (policy.mps_root for policy in files.policies if policy.mps_root)
+    for operand in files.operands:
+        if root := operand.env.get("MPS_ROOT"):
+            yield root
+    for one in files.sets:
+        for config in one.configs:
+            read = read_config(config.text).config
+            said = read.flags.get("mpsRoot") if read else None
+            if value := getattr(said, "value", said):
+                yield str(value)
+
+
+def _tolerations(files: KubeFiles) -> Iterator[Toleration]:
+    """What the operands tolerate besides what their makers and hybridgpu give them, each once."""
+    every = [t for policy in files.policies for t in policy.tolerations or ()]
+    every += [t for operand in files.operands for t in operand.tolerations]
+    for one in dict.fromkeys(every):
+        if (one.key, one.operator, one.value or None, one.effect) not in _CHARTS_OWN:
+            yield one
+
+
+def _record(one: Toleration) -> dict[str, Value]:
+    pairs = (("key", one.key), ("operator", one.operator), ("value", one.value), ("effect", one.effect))
+    return {key: value for key, value in pairs if value}

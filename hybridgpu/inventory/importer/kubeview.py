@@ -1,0 +1,170 @@
+"""A node as Kubernetes' files show it: its cards, how they are shared there, and whether it offers them.
+
+The wanted state comes first: the config and the MIG layout that its labels choose. What feature discovery has put into
+labels counts where there is no config to be had. What a program makes of a file is asked from consumers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, choose
+from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
+from hybridgpu.consumers.kubernetes.migparted import apply
+from hybridgpu.consumers.kubernetes.migspec import read_mig
+from hybridgpu.consumers.kubernetes.node import node_of
+from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
+from hybridgpu.consumers.kubernetes.replicated import FEWEST
+from hybridgpu.inventory.importer.models import Counts, of_label
+from hybridgpu.inventory.importer.sharing import Shares, counts, spread
+from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.sharing import Mode
+
+_OURS = "hybridgpu.io/config"
+_PREFIX = "nvidia.com/"
+_INSTANCES = re.compile(rf"{_PREFIX}mig-([0-9]+g\.[0-9]+gb[a-z.-]*)")
+_OF_SINGLE = re.compile(r"-MIG-([0-9]+g\.[0-9]+gb[a-z.+-]*?)(-SHARED)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class KubeView:
+    """A node with GPUs in Kubernetes. `model` and `count` are None where nothing says them.
+
+    `shares` is None where nothing says how GPUs are shared; `guess` is why it is a guess. `layout` is how each card is
+    cut, () where none is or where it is not known.
+    """
+
+    node: KubeNode
+    model: GpuModel | None
+    count: int | None
+    shares: Shares | None
+    layout: tuple[Counts | None, ...] = ()
+    guess: str = ""
+
+
+def kube_view(node: KubeNode, files: KubeFiles, model: GpuModel | None, cards: int | None) -> KubeView:
+    """What the files show of the node. `model` and `cards` are what others know of its GPUs, None where they do not."""
+    model = of_label(node.labels.get(f"{_PREFIX}gpu.product", "")) or model
+    config = _config(node, files.sets)
+    count = cards or _count(node, config)
+    layout, guess = _layout(node, files, model, count)
+    shares = _shares(node, files, config, layout)
+    return KubeView(node, model, count or (len(layout) or None), shares, layout, guess)
+
+
+def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
+    """How many cards: feature discovery counts them, but under strategy single it counts instances."""
+    labels = node.labels
+    if (text := labels.get(f"{_PREFIX}gpu.count", "")).isdigit() and labels.get(f"{_PREFIX}mig.strategy") != "single":
+        return int(text) or None
+    if node.cards and node.cards.cards:
+        return len(node.cards.cards)
+    held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu.shared")
+    replicas = _replicas(config) or 1
+    return held // replicas or None if held else None
+
+
+def _config(node: KubeNode, sets: Sequence[ConfigSet]) -> PluginConfig | None:
+    """The config that the plugin of the node runs, as far as the files say."""
+    chosen = _chosen(node, sets)
+    return _read(chosen.text) if chosen else None
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> PluginConfig | None:
+    return read_config(text).config
+
+
+def _chosen(node: KubeNode, sets: Sequence[ConfigSet]) -> Config | None:
+    by_hash = node.labels.get(_OURS)
+    label = node.labels.get(LABEL, "")
+    for one in sets:
+        for config in one.configs:
+            if by_hash and (config.key.endswith(by_hash) or one.name.endswith(by_hash)):
+                return config
+    for one in sets:
+        if label and label in one.keys:
+            return next(config for config in one.configs if config.key == label)
+    if label or by_hash or len(sets) != 1:
+        return None
+    key = choose("", sets[0].keys, sets[0].settings)
+    return None if isinstance(key, Died) else next((c for c in sets[0].configs if c.key == key), None)
+
+
+def _replicas(config: PluginConfig | None) -> int | None:
+    """The number of the entry that shares whole GPUs; the largest where two do."""
+    entries = config.replicated.entries if config and config.replicated else ()
+    return max((e.replicas for e in entries if e.name == f"{_PREFIX}gpu"), default=None)
+
+
+def _shares(
+    node: KubeNode, files: KubeFiles, config: PluginConfig | None, layout: tuple[Counts | None, ...]
+) -> Shares | None:
+    strategy = _strategy(node, files, config)
+    if any(layout):
+        return Shares(Mode.MIG, layout=layout, strategy=strategy)
+    if config is None:
+        return _labelled(node)
+    replicas, block = _replicas(config), config.replicated
+    if block is None or replicas is None:
+        return Shares(Mode.EXCLUSIVE)
+    mode = Mode.MPS if config.mps else Mode.TIME_SLICING
+    return Shares(mode, replicas, rename=block.rename_by_default, one_only=config.fail_above_one)
+
+
+def _labelled(node: KubeNode) -> Shares | None:
+    """What feature discovery says is in force (k8s-device-plugin internal/lm)."""
+    word, text = node.labels.get(f"{_PREFIX}gpu.sharing-strategy"), node.labels.get(f"{_PREFIX}gpu.replicas", "")
+    if word == "none":
+        return Shares(Mode.EXCLUSIVE)
+    if word not in (Mode.TIME_SLICING.value, Mode.MPS.value) or not text.isdigit() or int(text) < FEWEST:
+        return None
+    renamed = not node.labels.get(f"{_PREFIX}gpu.product", "").endswith("-SHARED")
+    return Shares(Mode(word), int(text), rename=renamed, one_only=word == Mode.MPS.value)
+
+
+def _strategy(node: KubeNode, files: KubeFiles, config: PluginConfig | None) -> str:
+    read = config.flags.get("migStrategy") if config else None
+    said = getattr(read, "value", read) or next((p.mig_strategy for p in files.policies if p.mig_strategy), None)
+    return "single" if (said or node.labels.get(f"{_PREFIX}mig.strategy")) == "single" else "mixed"
+
+
+def _layout(
+    node: KubeNode, files: KubeFiles, model: GpuModel | None, count: int | None
+) -> tuple[tuple[Counts | None, ...], str]:
+    """How each card is cut, and why that is a guess."""
+    name = node.labels.get(MIG_LABEL, "")
+    for file in files.mig_files if name and model and count else ():
+        read = read_mig(file.text).file
+        if read and model and count and name in read.configs:
+            after = apply(read.configs[name], node_of(model, count)).node
+            return tuple(counts(i.profile for i in c.instances) or None for c in after.cards), ""
+    total = counts(_instances(node))
+    cards = count if node.labels.get(f"{_PREFIX}mig.strategy") != "single" else None
+    spread_out = spread(total, cards) if total else ()
+    return spread_out, "instances are counted, not told apart by card" if spread_out else ""
+
+
+def _instances(node: KubeNode) -> Iterator[str]:
+    """The profile of each MIG instance, from allocatable or from feature discovery's labels."""
+    held = {**_counted(node.labels), **(node.allocatable or {})}
+    for resource, number in held.items():
+        if found := _INSTANCES.fullmatch(resource):
+            yield from [found[1].replace(".me", "+me").replace(".gfx", "+gfx")] * min(number, 512)
+    single = _OF_SINGLE.search(node.labels.get(f"{_PREFIX}gpu.product", ""))
+    text = node.labels.get(f"{_PREFIX}gpu.count", "")
+    if single and text.isdigit():
+        yield from [single[1].lower()] * min(int(text), 512)
+
+
+def _counted(labels: Mapping[str, str]) -> dict[str, int]:
+    """Instances by resource, from labels of the form nvidia.com/mig-1g.10gb.count."""
+    return {
+        key.removesuffix(".count"): int(value)
+        for key, value in labels.items()
+        if key.endswith(".count") and value.isdigit() and _INSTANCES.fullmatch(key.removesuffix(".count"))
+    }

@@ -1,0 +1,201 @@
+"""Which nodes there are, and what each source knows of each: Slurm's lines, Kubernetes' Nodes and facts by one name.
+
+Nodes that an inventory cannot have are left out here, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hybridgpu.consumers.kubernetes.given import KubeNode
+from hybridgpu.consumers.slurm import NEWEST, NodeRecord
+from hybridgpu.inventory.importer.cards import Card, cards_of
+from hybridgpu.inventory.importer.fold import fold_hosts
+from hybridgpu.inventory.importer.kubeview import KubeView, kube_view
+from hybridgpu.inventory.importer.nodes import NodeSource
+from hybridgpu.inventory.importer.parameters import NodeLine, node_line
+from hybridgpu.inventory.importer.slurmview import SlurmView, view
+from hybridgpu.inventory.importer.sources import Sources
+from hybridgpu.inventory.importer.told import Told
+from hybridgpu.inventory.schema import MOST_GPUS
+from hybridgpu.model.catalogue import NotFound, identify
+from hybridgpu.model.facts import Facts
+from hybridgpu.model.finding import Place, Rule, Severity
+from hybridgpu.model.gpu import GpuModel
+
+NOT_NVIDIA = Rule(
+    "import-not-nvidia",
+    Severity.WARNING,
+    "hybridgpu configures NVIDIA's GPUs: nodes with other ones are left out, and their lines of gres.conf kept as they "
+    "are.",
+    "Leave their NodeName lines in slurm.conf.",
+    "docs/import.md",
+)
+INSTANCE_UNKNOWN = Rule(
+    "import-instance-unknown",
+    Severity.ERROR,
+    "A MIG instance's type names no profile, so what is cut from the card is not known; the nodes are left out.",
+    "Import with the facts of the nodes, or call the type by its profile (1g.10gb).",
+    "docs/import.md",
+)
+CARDS_UNKNOWN = Rule(
+    "import-cards-unknown",
+    Severity.ERROR,
+    "How many GPUs the nodes have, or how they are cut, cannot be told; the nodes are left out.",
+    "Import with the facts of the nodes.",
+    "docs/import.md",
+)
+WITHOUT_GPUS = Rule(
+    "import-nodes-without-gpus",
+    Severity.INFO,
+    "An inventory has nodes with GPUs only.",
+    "Leave the NodeName lines of these nodes in slurm.conf.",
+    "docs/import.md",
+)
+ONLY_FACTS = Rule(
+    "import-facts-of-unknown-node",
+    Severity.WARNING,
+    "Neither Slurm's nor Kubernetes' files name the node, so it is left out.",
+    "Give the files that name it, or remove its facts.",
+    "docs/import.md",
+)
+
+
+_Line = tuple[NodeRecord, NodeLine]
+
+
+@dataclass(slots=True)
+class Survey:
+    """Goes through the sources once. `left_out`: nodes with GPUs that the inventory does not have."""
+
+    sources: Sources
+    told: Told
+    left_out: list[str] = field(default_factory=list)
+    _views: dict[int, SlurmView] = field(default_factory=dict)
+    _cards: dict[tuple[object, ...], tuple[Card, ...]] = field(default_factory=dict)
+    _aside: dict[Rule, dict[str, Place]] = field(default_factory=dict)
+    _why: dict[Rule, str] = field(default_factory=dict)
+
+    def nodes(self) -> tuple[NodeSource, ...]:
+        """The nodes that have GPUs, Slurm's in the order of its lines first."""
+        tree, consumption = self.sources.tree, self.sources.consumption
+        release = consumption.release if consumption else NEWEST
+        lines = [(record, node_line(record, release, self.told)) for record in (tree.files.nodes if tree else ())]
+        kube = _by_host(lines, self.sources.kube.nodes)
+        every = [*self._slurm(lines, kube), *self._kubernetes(kube), *self._facts_alone(lines)]
+        for rule, nodes in self._aside.items():
+            self.told.add(rule, next(iter(nodes.values())), f"{fold_hosts(nodes)}: {self._why[rule]}")
+        return tuple(node for node in every if node.cards)
+
+    def _slurm(self, lines: Sequence[_Line], kube: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+        results = self.sources.consumption.nodes if self.sources.consumption else {}
+        for record, line in lines:
+            for position, name in enumerate(line.nodes):
+                result = results.get(name)
+                if result is None or result.offer is None:
+                    continue
+                facts = self.sources.facts.get(name)
+                seen = view(result.offer, facts) if facts else self._views.get(id(result))
+                seen = seen or self._views.setdefault(id(result), view(result.offer, None))
+                yield self._judged(NodeSource(name, _place(record), line, position, seen), facts, kube.get(name))
+
+    def _kubernetes(self, matched: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+        """Nodes of Kubernetes that Slurm does not have."""
+        known = {id(node) for node in matched.values()}
+        for node in self.sources.kube.nodes:
+            if id(node) not in known and node.has_gpus:
+                facts = self.sources.facts.get(node.name) or self.sources.facts.get(_short(node.name))
+                yield self._judged(NodeSource(node.name, node.place), facts, node)
+
+    def _facts_alone(self, lines: Sequence[_Line]) -> Iterator[NodeSource]:
+        """Nodes that facts alone show: taken where nothing else was given that could name them."""
+        named = {name for _, line in lines for name in line.nodes}
+        named |= {name for node in self.sources.kube.nodes for name in (node.name, _short(node.name))}
+        for name, facts in self.sources.facts.items():
+            if name in named or not facts.gpus:
+                continue
+            source = NodeSource(name, Place(facts.file, 1))
+            if self.sources.tree is None and not self.sources.kube.nodes:
+                yield self._judged(source, facts, None)
+            else:
+                self._set_aside(ONLY_FACTS, source, "there are facts, and no other file names the node")
+
+    def _judged(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> NodeSource:
+        """The node with its cards; without any where it is left out."""
+        seen = source.seen
+        if seen and seen.foreign:
+            self._set_aside(NOT_NVIDIA, source, f"{seen.foreign} is no NVIDIA GPU", gpus=True)
+            return source
+        if seen and seen.unknown:
+            self._set_aside(INSTANCE_UNKNOWN, source, f"{seen.unknown} is no profile", gpus=True)
+            return source
+        empty = seen is not None and not (seen.cards or seen.loose or seen.kept)
+        kube = self._in_kubernetes(source, facts, node)
+        if empty:
+            seen = None
+            if kube is None:
+                self._set_aside(WITHOUT_GPUS, source, "no GPUs")
+                return source
+        key = (id(seen), source.line and source.line.keys)
+        if facts or kube or key not in self._cards:
+            cards = cards_of(seen, facts, kube, _hints(source.line))
+            self._cards[key] = cards if not (facts or kube) else self._cards.get(key, ())
+        else:
+            cards = self._cards[key]
+        if not 0 < len(cards) <= MOST_GPUS:
+            self._set_aside(CARDS_UNKNOWN, source, f"{len(cards) or 'no'} cards can be made out", gpus=True)
+            return source
+        name = node.name if kube and node else None
+        return NodeSource(source.name, source.place, source.line, source.position, seen, kube, cards, name)
+
+    def _in_kubernetes(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> KubeView | None:
+        if node is None or not node.has_gpus:
+            return None
+        model, cards = None, None
+        if facts:
+            cards, model = len(facts.gpus), _model(facts)
+        elif source.seen:
+            cards = len(source.seen.cards) + len(source.seen.kept) or None
+        return kube_view(node, self.sources.kube, model, cards)
+
+    def _set_aside(self, rule: Rule, source: NodeSource, why: str, gpus: bool = False) -> None:
+        self._aside.setdefault(rule, {})[source.name] = source.place
+        self._why.setdefault(rule, why)
+        if gpus:
+            self.left_out.append(source.name)
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _model(facts: Facts) -> GpuModel | None:
+    found = [identify(gpu.model, gpu.memory_bytes) for gpu in facts.gpus[:1]]
+    return found[0] if found and not isinstance(found[0], NotFound) else None
+
+
+def _hints(line: NodeLine | None) -> tuple[str, ...]:
+    """Words of the line that may name the GPUs: where they have no type, Features often do."""
+    return tuple(dict(line.keys).get("Features", "").split(",")) if line else ()
+
+
+def _place(record: NodeRecord) -> Place:
+    gres = record.values.get("gres")
+    return gres.place if gres else record.place
+
+
+def _by_host(lines: Sequence[_Line], nodes: tuple[KubeNode, ...]) -> dict[str, KubeNode]:
+    """Kubernetes' nodes by their names in Slurm: the same name, a longer one, or one that Slurm has as address."""
+    known = {name: name for _, line in lines for name in line.nodes}
+    for _, line in lines:
+        for key, values in line.addresses:
+            if key in ("NodeAddr", "NodeHostname") and len(set(values)) == len(line.nodes):
+                for name, value in zip(line.nodes, values, strict=True):
+                    known.setdefault(value, name)
+    found: dict[str, KubeNode] = {}
+    for node in nodes:
+        host = known.get(node.name) or known.get(_short(node.name))
+        if host:
+            found.setdefault(host, node)
+    return found
