@@ -55,7 +55,7 @@ def test_good_files_are_no_rarity() -> None:
 def test_a_folder_is_judged_as_it_says(name: str) -> None:
     expect = expected(name)
     done = check([str(CASES / name)])
-    told = json.loads(as_json(done.findings, done.checked))["findings"]
+    told = json.loads(as_json(done.findings, []))["findings"]
     findings = [finding for finding in told if finding["severity"] != "info"]
     said = "\n".join(" | ".join(str(f[key]) for key in SHOWN) for f in findings) or "no finding"
     if expect["expect"] == "clean":
