@@ -1,4 +1,7 @@
-"""Which files there are and what kind each is, told by content and never by name. Reads only their beginnings."""
+"""Which files there are and what kind each is. Told by content; Slurm's by their names where the content tells nothing.
+
+Reads only their beginnings.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,13 @@ class Kind(Enum):
 
 
 SLURM = frozenset((Kind.SLURM_CONF, Kind.GRES_CONF, Kind.CGROUP_CONF, Kind.CONTAINER_CONF))
+_NAMES = {
+    "slurm.conf": Kind.SLURM_CONF,
+    "gres.conf": Kind.GRES_CONF,
+    "cgroup.conf": Kind.CGROUP_CONF,
+    "job_container.conf": Kind.CONTAINER_CONF,
+}
+"""The names that Slurm's daemons look for: one of these may hold comments only, or mistakes only."""
 KUBERNETES = frozenset((Kind.MANIFEST, Kind.MIG_PARTED, Kind.PLUGIN_CONFIG, Kind.HELM_VALUES))
 
 
@@ -130,6 +140,8 @@ def _input(path: str, root: str = "") -> Input:
     except OSError as error:
         return Input(path, Kind.UNREADABLE, why=error.strerror or str(error), root=root)
     kind = kind_of(head)
+    if kind is Kind.UNKNOWN:
+        kind = _NAMES.get(Path(path).name, kind)
     named = _NODE.search(head) if kind is Kind.FACTS else None
     return Input(path, kind, named[1].decode() if named else Path(path).stem, root=root)
 

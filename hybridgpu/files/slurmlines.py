@@ -143,6 +143,7 @@ class _Reading:
         if nameless or "*" in name:
             return
         file = self.locate(path)
+        file = path if file in ancestors else file  # a copy of its own name is another file
         text, problem = self._open(file, ancestors)
         self.includes[at] = replace(found, problem=problem, found="" if problem else file)
         if not problem:

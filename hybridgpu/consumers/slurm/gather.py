@@ -183,15 +183,14 @@ class _Gathering:
     def _belonging(self, root: _File, roots: Sequence[_File], kind: Kind) -> tuple[str, ...]:
         """The cluster's file of this kind, by its name beside slurm.conf, else by content: all there might be."""
         name = next(name for name, of in _NAMES.items() if of is kind)
-        beside = self.reach.find(posixpath.join(root.folder, name), root.path)
-        known = any(file.path == beside for file in self.files)
-        if known or self._there(beside):
+        beside = self.reach.there(posixpath.join(root.folder, name), root.path)
+        if beside and (any(file.path == beside for file in self.files) or self._in_folder(beside)):
             return (beside,)
         alone = len(roots) == 1
         free = [file for file in self.free if file.kind is kind and not file.backup]
         return tuple(file.path for file in free if alone or file.folder == root.folder)
 
-    def _there(self, path: str) -> bool:
+    def _in_folder(self, path: str) -> bool:
         """Whether a file that need not look like one of Slurm's is in a folder given."""
         try:
             return self.reach.inside(path) and self.reach.text(path) is not None

@@ -58,12 +58,12 @@ class Reach:
 
     def find(self, path: str, conf: str) -> str:
         """The path under which a file is there that is named in the files of slurm.conf at `conf`; else `path`."""
-        file = self._there(path, conf)
+        file = self.there(path, conf)
         if file is None and posixpath.isabs(path) and not self.inside(path):
             file = self._copy(path, conf)
         return file or path
 
-    def _there(self, path: str, conf: str) -> str | None:
+    def there(self, path: str, conf: str) -> str | None:
         """The path as it was given, or itself where it is within reach and there."""
         real = os.path.realpath(path)
         if real in self.given:
@@ -77,7 +77,7 @@ class Reach:
         folders = dict.fromkeys(file.root for file in self.given.values() if file.root and self._holds(file.root, conf))
         for folder in (*folders, posixpath.dirname(conf)):
             for at in range(len(parts)):
-                if file := self._there(posixpath.join(folder, *parts[at:]), conf):
+                if file := self.there(posixpath.join(folder, *parts[at:]), conf):
                     return file
         named = [file.path for file in self.slurm if posixpath.basename(file.path) == parts[-1]]
         return named[0] if len(named) == 1 else None
