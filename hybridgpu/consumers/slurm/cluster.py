@@ -54,6 +54,7 @@ PROLOG_SERIAL_LOST = Rule(
     "Serial has no effect beside RunInJob: prologs and epilogs of a node run at the same time; each daemon logs it.",
     "Leave out Serial or RunInJob.",
     "S:src/slurmd/common/slurmd_common.c; S:src/common/read_config.c prolog_str2flags; slurmd -G of 24.11, 26.05",
+    since="24.05",
 )
 NEEDS_CONTAIN = Rule(
     "slurm-namespace-needs-contain",

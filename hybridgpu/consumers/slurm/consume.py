@@ -31,7 +31,7 @@ from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
-from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.release import RELEASES, Release
 from hybridgpu.consumers.slurm.unjudged import unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
@@ -263,8 +263,15 @@ class _Judge:
         if registration.NODE_INVALID in self.unjudged:
             invalid = None
         if invalid:
-            verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}")
+            since = self._since(wants, records, has)
+            verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}{since}")
         return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
+
+    def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:
+        """From which release on slurmctld finds fault with the records, in words; empty where every one does."""
+        of = (self.names, has)
+        finds = [r for r in RELEASES.values() if registration.invalid_reason(wants, records, *of, r, self.index.filed)]
+        return f" (holds since {finds[0]})" if finds and finds[0] is not next(iter(RELEASES.values())) else ""
 
     def _detect(
         self,
