@@ -6,7 +6,7 @@ Each rule of the API server here was run against release 1.36. Whether the numbe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hybridgpu.consumers.kubernetes import askrules as rules
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
@@ -28,7 +28,10 @@ def judge_bounds(bounds: Iterable[Bound], names: Names) -> Iterator[Finding]:
     """The findings on every number, each once."""
     every = list(bounds)
     in_namespace: dict[str, set[str]] = defaultdict(set)
+    counted: dict[tuple[str, str], int] = {}
     for bound in every:
+        if bound.field.startswith(_COUNTED) and bound.count is not None:
+            counted[bound.title, bound.resource] = bound.count
         if bound.kind == _LIMIT_RANGE or bound.field.startswith(_COUNTED):
             in_namespace[bound.namespace].add(bound.resource)
     told_of: set[tuple[str, int, str]] = set()
@@ -38,6 +41,8 @@ def judge_bounds(bounds: Iterable[Bound], names: Names) -> Iterator[Finding]:
             yield _finding(rules.BOUND_REFUSED, bound, refused)
             continue
         if bound.kind == _QUOTA and not bound.field.startswith(_COUNTED):
+            if _repeats(bound, counted):
+                continue
             message = f"{bound.title}: {bound.field} is taken and never enforced: any number of GPUs is given"
             right = f"write {_COUNTED}{likely(bound.resource) or bound.resource}"
             yield _finding(rules.QUOTA_UNENFORCED, bound, message, right)
@@ -58,6 +63,12 @@ def _refused(bound: Bound) -> str:
     if bound.wrong and (whole or bound.wrong != NOT_WHOLE):
         return f"{bound.title}: {shown(bound.text)} for {shown(written)} {bound.wrong}"
     return ""
+
+
+def _repeats(bound: Bound, counted: Mapping[tuple[str, str], int]) -> bool:
+    """Whether the same quota has a number that counts and is no larger: a habit, since requests equal limits here."""
+    number = counted.get((bound.title, bound.resource))
+    return number is not None and number <= (bound.count or 0)
 
 
 def _names(bound: Bound, names: Names, bounded: set[str]) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ class Eligible:
         self.with_gpus = [node for node in files.nodes if node.has_gpus]
         self.counted = bool(self.with_gpus) and all(node.allocatable for node in self.with_gpus) and names.complete
         self._known = {label: _known(label, files) for label in (LABEL, MIG_LABEL, _PRODUCT)}
+        self._named = {node.name: (node,) for node in files.nodes}
         self._matching: dict[_Selects, list[KubeNode]] = {}
         self._sources: dict[_Selects, tuple[Source, ...] | None] = {}
         self._most: dict[_Selects, dict[str, tuple[int, str]]] = {}
@@ -41,10 +42,9 @@ class Eligible:
         selects = _selects(workload)
         if selects not in self._matching:
             wanted, name = selects
+            among = self._named.get(name, ()) if name else self.nodes
             self._matching[selects] = [
-                node
-                for node in self.nodes
-                if (not name or node.name == name) and all(node.labels.get(key) == value for key, value in wanted)
+                node for node in among if all(node.labels.get(key) == value for key, value in wanted)
             ]
         return self._matching[selects]
 

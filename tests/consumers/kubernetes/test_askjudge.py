@@ -197,6 +197,11 @@ FIRING: dict[str, Case] = {
         *(askrules.QUOTA_UNENFORCED.id, (quota("limits.nvidia.com/gpu: 4"),), "5:10"),
         ("limits.nvidia.com/gpu", "requests.nvidia.com/gpu"),
     ),
+    "a quota on limits. that is smaller": (
+        askrules.QUOTA_UNENFORCED.id,
+        (quota("limits.nvidia.com/gpu: 4, requests.nvidia.com/gpu: 8"),),
+        *("5:10", ("limits.nvidia.com/gpu",)),
+    ),
     "a quota without requests.": (
         *(askrules.QUOTA_UNENFORCED.id, (quota("nvidia.com/gpu: 4"),), "5:10"),
         ("never enforced", "requests.nvidia.com/gpu"),
@@ -263,6 +268,7 @@ CLEAN: dict[str, tuple[str, ...]] = {
     "shares, and nothing is known": (pod("nvidia.com/gpu.shared: 1"),),
     "a profile, and nothing is known": (pod("nvidia.com/mig-1g.10gb: 2"),),
     "a quota, and nothing is known": (quota("requests.nvidia.com/gpu: 8, requests.cpu: 4, pods: 10"),),
+    "a quota that says it twice": (quota("limits.nvidia.com/gpu: 8, requests.nvidia.com/gpu: 8"),),
     "exclusive": (config_map(any=PLAIN), pod("nvidia.com/gpu: 8"), quota("requests.nvidia.com/gpu: 8")),
     "a whole number in other words": (pod("nvidia.com/gpu: 1000m"),),
     "a number as text, and an equal request": (pod('nvidia.com/gpu: "2"', requests="nvidia.com/gpu: 2"),),
