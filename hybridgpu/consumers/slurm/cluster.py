@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm import containerconf, powersave
+from hybridgpu.consumers.slurm import containerconf, namespaceconf, powersave
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
 from hybridgpu.consumers.slurm.includes import INCLUDE_NOT_GIVEN
@@ -75,8 +75,8 @@ MPS_PRIVATE_SHM = Rule(
     "slurm-mps-private-shm",
     Severity.WARNING,
     "Jobs get a /dev/shm of their own (job_container/tmpfs does it by default), and MPS clients need the daemon's.",
-    "Write Dirs=/tmp in job_container.conf, or let the daemon join the job's namespace.",
-    "job_container.conf.5 Dirs; run on 22.05: the task sees /run, not the prolog's /dev/shm",
+    "Write Dirs=/tmp in job_container.conf (dirs: /tmp in namespace.yaml), or let the daemon join the job's namespace.",
+    "job_container.conf.5 Dirs; namespace.yaml.5; run on 22.05: the task sees /run, not the prolog's /dev/shm",
 )
 CONSTRAIN_OFF = Rule(
     "slurm-constrain-devices-off",
@@ -192,18 +192,21 @@ def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: 
 def _judge_shared_memory(files: SlurmFiles, seen: Mapping[int, SeenNode], release: Release, verdict: Verdict) -> None:
     """Nodes with mps whose jobs do not see the node's /dev/shm."""
     space = files.setting("NamespaceType") or files.setting("JobContainerType")
-    if space is None or "tmpfs" not in space.value:
-        return
     gres = {node.node.text("gres") for node in seen.values() if "mps" in node.wants}
+    if space is None or not gres:
+        return
     nodes = [name for node in files.nodes if node.text("gres") in gres for name in node_names(node, release)]
     said = f"{space.key}={space.value}, and nodes have mps"
-    if files.container is not None:
+    dirs = None
+    if "tmpfs" in space.value and files.container is not None:
         dirs = containerconf.private(files, nodes, release)
-        if dirs is not None and dirs.hides(containerconf.SHARED_MEMORY):
-            related = [Related(space.place, f"{space.key}={space.value} stands here")]
-            verdict.note(MPS_PRIVATE_SHM, dirs.place, f"{dirs.said}; {said}", related=related)
-    elif nodes and files.container_known:
+    elif "tmpfs" in space.value and nodes and files.container_known:
         verdict.note(MPS_PRIVATE_SHM, space.place, said)
+    elif "linux" in space.value and files.namespace is not None:
+        dirs = namespaceconf.private(*files.namespace, nodes, release)
+    if dirs is not None and dirs.hides(containerconf.SHARED_MEMORY):
+        related = [Related(space.place, f"{space.key}={space.value} stands here")]
+        verdict.note(MPS_PRIVATE_SHM, dirs.place, f"{dirs.said}; {said}", related=related)
 
 
 def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:

@@ -22,10 +22,13 @@ GRES_KEYS = (
 """The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""
 
 _GRES_STARTS = ("autodetect", "name", "nodename")
-_SLURM_RECORDS = frozenset(("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost"))
+_SLURM_RECORDS = frozenset(
+    ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost", "poweraction")
+)
 """Keys of slurm.conf that begin a record of several pairs; every other key stands alone on its line."""
 
 CONTAINER_CONF = "job_container.conf"
+NAMESPACE_CONF = "namespace.yaml"
 _DEFAULT_FORBIDS = ("nodehostname", "bcastaddr", "nodeaddr")
 
 UNREADABLE = Rule(
@@ -90,7 +93,7 @@ class SlurmFiles:
         `nodename` those of NodeName=DEFAULT.
     gres: the lines of gres.conf; None where there is no gres.conf.
     cgroup: every key of cgroup.conf in lower case, with all its occurrences; None where there is no cgroup.conf.
-    container: the lines of job_container.conf; None where there is none.
+    container: the lines of job_container.conf; None where there is none. namespace: path and text of namespace.yaml.
     findings: what is wrong for every release; `fatal` says that no daemon starts because of it. The same of gres.conf
         stands apart in `gres_findings` and `gres_fatal`, since slurmd does not always read it; that of cgroup.conf in
         `cgroup_findings`, that of job_container.conf in `container_findings`.
@@ -112,6 +115,7 @@ class SlurmFiles:
     cgroup_findings: tuple[Finding, ...] = ()
     container: tuple[SlurmLine, ...] | None = None
     container_findings: tuple[Finding, ...] = ()
+    namespace: tuple[str, str] | None = None
     whole: bool = True
     gres_known: bool = True
     container_known: bool = True
@@ -155,6 +159,7 @@ class Parts:
     gres: str | None = None
     cgroup: str | None = None
     container: str | None = None
+    namespace: str | None = None
     whole: bool = True
     gres_known: bool = True
     container_known: bool = True
@@ -163,23 +168,23 @@ class Parts:
 def load(
     files: Mapping[str, str] | OpenText, slurm_conf: str = "slurm.conf", from_includer: bool = False
 ) -> SlurmFiles:
-    """Parse slurm.conf, and gres.conf, cgroup.conf and job_container.conf beside it where they are there.
+    """Parse slurm.conf, and gres.conf, cgroup.conf, job_container.conf and namespace.yaml beside it where they are.
 
     `files` maps paths to text, or opens a path (see OpenText). An Include of a file that is not there is an error where
     the folder is one we were given files of, else a note. `from_includer`: see assemble. Raises KeyError or
     FileNotFoundError for slurm.conf itself.
     """
     open_text = files if callable(files) else _opener(files)
-    gres, cgroup, container = (
-        posixpath.join(posixpath.dirname(slurm_conf), name) for name in ("gres.conf", "cgroup.conf", CONTAINER_CONF)
-    )
-    there = {path for path in (gres, cgroup, container) if _is_there(path, open_text)}
+    names = ("gres.conf", "cgroup.conf", CONTAINER_CONF, NAMESPACE_CONF)
+    gres, cgroup, container, namespace = (posixpath.join(posixpath.dirname(slurm_conf), name) for name in names)
+    there = {path for path in (gres, cgroup, container, namespace) if _is_there(path, open_text)}
     parts = Parts(
         slurm_conf,
         (slurm_conf,),
         gres if gres in there else None,
         cgroup if cgroup in there else None,
         container if container in there else None,
+        namespace if namespace in there else None,
     )
     return assemble(parts, open_text, from_includer=from_includer)
 
@@ -218,6 +223,7 @@ def assemble(
         cgroup_findings=tuple(cgroup_found),
         container=container.lines if container else None,
         container_findings=tuple(includes.findings(container.includes)) if container else (),
+        namespace=(parts.namespace, open_text(parts.namespace)) if parts.namespace else None,
         whole=parts.whole,
         gres_known=parts.gres_known,
         container_known=parts.container_known,

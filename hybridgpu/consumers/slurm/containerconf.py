@@ -35,7 +35,7 @@ CONTAINER_BASE = Rule(
 
 RULES = (CONTAINER_VALUE, CONTAINER_BASE)
 
-_DEFAULT_DIRS = "/tmp,/dev/shm"  # noqa: S108 - Slurm's own default
+DEFAULT_DIRS = "/tmp,/dev/shm"  # noqa: S108 - Slurm's own default
 _RECORDS = ("basepath", "nodename")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where POSIX shared memory lies
 
@@ -89,8 +89,8 @@ def _of_node(
     if base is None or (release.container_none and base.value.lower().startswith("none")):
         return None
     if dirs is None or "Dirs" not in release.container_keys:
-        said = f"{base.key}={base.value} without Dirs, which is {_DEFAULT_DIRS} then"
-        return Private(tuple(_DEFAULT_DIRS.split(",")), base.place, said)
+        said = f"{base.key}={base.value} without Dirs, which is {DEFAULT_DIRS} then"
+        return Private(tuple(DEFAULT_DIRS.split(",")), base.place, said)
     return Private(tuple(one for one in dirs.value.split(",") if one), dirs.place, f"{dirs.key}={dirs.value}")
 
 
@@ -161,9 +161,9 @@ def _judge_base(line: SlurmLine, lines: Collection[SlurmLine], release: Release,
         (p for one in lines if one.pairs and (p := one.pairs[0]).key.lower() == "dirs"), None
     )
     if "Dirs" not in release.container_keys:
-        clashing = [d for d in _DEFAULT_DIRS.split(",") if f"{base.value}/".startswith(f"{d}/")]
+        clashing = [d for d in DEFAULT_DIRS.split(",") if f"{base.value}/".startswith(f"{d}/")]
     else:
-        told = dirs.value if dirs else _DEFAULT_DIRS
+        told = dirs.value if dirs else DEFAULT_DIRS
         clashing = [one for one in told.split(",") if one.startswith(base.value)]
     if clashing:
         message = f"{base.key}={base.value} cannot be a directory that jobs have to themselves: {clashing[0]}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.conf import CONTAINER_CONF, Parts, assemble
+from hybridgpu.consumers.slurm.conf import CONTAINER_CONF, NAMESPACE_CONF, Parts, assemble
 from hybridgpu.consumers.slurm.given import SlurmTree
 from hybridgpu.consumers.slurm.reach import Reach
 from hybridgpu.consumers.slurm.release import NEWEST, Release
@@ -175,6 +175,7 @@ class _Gathering:
             gres,
             cgroup,
             container,
+            self._namespace(root),
             gres_known=gres is not None or (folder and not others[0]),
             container_known=container is not None or folder,
         )
@@ -189,6 +190,11 @@ class _Gathering:
         alone = len(roots) == 1
         free = [file for file in self.free if file.kind is kind and not file.backup]
         return tuple(file.path for file in free if alone or file.folder == root.folder)
+
+    def _namespace(self, root: _File) -> str | None:
+        """namespace.yaml beside slurm.conf; it is YAML, and known by its name alone."""
+        path = self.reach.there(posixpath.join(root.folder, NAMESPACE_CONF), root.path)
+        return path if path and self._in_folder(path) else None
 
     def _in_folder(self, path: str) -> bool:
         """Whether a file that need not look like one of Slurm's is in a folder given."""

@@ -92,6 +92,38 @@ def test_the_newer_name_of_the_plugin(key: str) -> None:
     assert found(tmpfs("BasePath=/j\n", f"PrologFlags=Contain\n{key}"))["slurm-mps-private-shm"].related
 
 
+LINUX: dict[str, tuple[str, str | None]] = {
+    "by default": ("defaults:\n  base_path: /j\n", "namespace.yaml:2:14"),
+    "by name": ("defaults: {base_path: /j, dirs: '/tmp,/dev/shm'}\n", "namespace.yaml:1:33"),
+    "in a list": ("defaults:\n  base_path: /j\n  dir_confs:\n  - path: /dev/shm\n", "namespace.yaml:3:3"),
+    "not": ("defaults: {base_path: /j, dirs: /tmp}\n", None),
+    "not in a list, which comes first": (
+        "defaults: {base_path: /j, dirs: '/tmp,/dev/shm', dir_confs: [{path: /tmp}]}\n",
+        None,
+    ),
+    "not on this node": (
+        "defaults: {base_path: /j}\nnode_confs:\n- {nodes: 'n[1-2]', options: {dirs: /tmp}}\n",
+        None,
+    ),
+    "on this node": (
+        "defaults: {base_path: /j, dirs: /tmp}\nnode_confs:\n- {nodes: [n1], options: {dirs: /dev/shm}}\n",
+        "namespace.yaml:3:33",
+    ),
+    "switched off": ("defaults: {base_path: none}\n", None),
+    "nowhere": ("node_confs: []\n", None),
+    "not to be read": ("defaults: [\n", None),
+}
+
+
+@pytest.mark.parametrize("name", LINUX)
+def test_the_same_under_namespace_linux(name: str) -> None:
+    text, place = LINUX[name]
+    conf = "PrologFlags=Contain\nNamespaceType=namespace/linux"
+    files = {**site("gpu:a100:2,mps:200", types="gpu,mps", conf=conf), "namespace.yaml": text}
+    finding = found(files).get("slurm-mps-private-shm")
+    assert (str(finding.place) if finding else None) == place
+
+
 @pytest.mark.slurm
 @pytest.mark.parametrize("release", ["22.05", "24.11", "26.05"])
 def test_slurmd_reads_the_keys_that_we_know(release: str) -> None:
