@@ -136,16 +136,21 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
         start = mark.end() if mark else end
 
 
-def _flat(root: GoMap, inferred: str = "") -> Iterator[tuple[GoMap, str]]:
-    """The object, or those of a list (`kind: List`, `PodList` ...), with a kind for items that say none."""
-    items, kind = root.get("items"), root.get("kind")
-    name = kind.value if isinstance(kind, GoScalar) and isinstance(kind.value, str) else inferred
-    if name.endswith("List") and isinstance(items, GoList):
-        for item in items.items:
-            if isinstance(item, GoMap):
-                yield from _flat(item, name.removesuffix("List"))
-    else:
-        yield root, name
+def _flat(root: GoMap) -> Iterator[tuple[GoMap, str]]:
+    """The object, or those of a list (`kind: List`, `PodList` ...), with a kind for items that say none.
+
+    Lists within lists are taken apart on a stack of our own: their depth is whoever wrote the file's.
+    """
+    waiting = [(root, "")]
+    while waiting:
+        node, inferred = waiting.pop()
+        items, kind = node.get("items"), node.get("kind")
+        name = kind.value if isinstance(kind, GoScalar) and isinstance(kind.value, str) else inferred
+        if name.endswith("List") and isinstance(items, GoList):
+            of = name.removesuffix("List")
+            waiting += ((item, of) for item in reversed(items.items) if isinstance(item, GoMap))
+        else:
+            yield node, name
 
 
 def _manifest(path: str, root: GoMap, kind: str, yaml: GoYaml, lines: tuple[str, ...], first: int) -> Manifest:
