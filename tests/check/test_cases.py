@@ -27,7 +27,7 @@ CASES = Path(__file__).parent.parent / "data" / "cases"
 PREFIXES = ("slurm-", "k8s-", "migparted-", "site-")
 NAMES = sorted(path.name for path in CASES.iterdir() if path.name.startswith(PREFIXES))
 SHOWN = ("severity", "file", "line", "rule", "message", "hint")
-NODE_LINE = re.compile(r"^\s*NodeName=\"?(?!DEFAULT)([^\s\"]+)(?!.*\bName=)", re.I | re.M)
+NODE_LINE = re.compile(r"^\s*NodeName\s*=\s*\"?(?!DEFAULT)([^\s\"]+)(?!.*\bName=)", re.I | re.M)
 
 
 def expected(name: str) -> dict[str, Any]:
