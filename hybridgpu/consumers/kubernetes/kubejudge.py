@@ -8,11 +8,12 @@ from dataclasses import replace
 from hybridgpu.consumers.kubernetes.chartvalues import VARIABLES
 from hybridgpu.consumers.kubernetes.configrules import DEFAULT_WITHOUT_KEY
 from hybridgpu.consumers.kubernetes.given import Chart, ConfigSet, KubeFiles, Operand
-from hybridgpu.consumers.kubernetes.migchoice import judge_mig
+from hybridgpu.consumers.kubernetes.migchoice import as_cut, judge_mig
 from hybridgpu.consumers.kubernetes.operands import PLUGIN_PROGRAM
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
+from hybridgpu.consumers.kubernetes.policy import plugin_env
 from hybridgpu.consumers.kubernetes.policyjudge import default_place, judge_policy, judge_unused
-from hybridgpu.consumers.kubernetes.setjudge import Users, judge_labels, judge_set
+from hybridgpu.consumers.kubernetes.setjudge import Users, judge_built_in, judge_labels, judge_set
 from hybridgpu.consumers.kubernetes.variables import judge_variables
 from hybridgpu.files.quoting import shown
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -32,13 +33,16 @@ _CAPABLE = "nvidia.com/mps.capable"
 
 def judge_configuration(files: KubeFiles) -> Iterator[Finding]:
     """All findings on configs, policies, operands, MIG files and the labels of nodes."""
-    users = Users(files)
+    cut = replace(files, nodes=as_cut(files))
+    users = Users(cut)
     for config_set in files.sets:
         for finding in judge_set(config_set, users.nodes_of(config_set)):
             yield _at_default(finding, config_set, files) if finding.rule is DEFAULT_WITHOUT_KEY else finding
     yield from judge_labels(files.nodes, users)
     for policy in files.policies:
         yield from judge_policy(policy, files)
+        if not policy.config_name:
+            yield from judge_built_in((node for node in cut.nodes if node.has_gpus), plugin_env(policy))
     yield from judge_unused(files)
     for chart in files.charts:
         yield from _chart(chart, files)

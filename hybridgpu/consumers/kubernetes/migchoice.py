@@ -5,19 +5,21 @@ Source: mig-parted v0.15.0 pkg/mig/builder, cmd/nvidia-mig-manager; GPU Operator
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
+from hybridgpu.consumers.kubernetes import miggenerated
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, MigFile
 from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
-from hybridgpu.consumers.kubernetes.migmanager import LABEL
+from hybridgpu.consumers.kubernetes.migmanager import LABEL, STATE
+from hybridgpu.consumers.kubernetes.migparted import apply
 from hybridgpu.consumers.kubernetes.migspec import read_mig
-from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.node import Node, card_of
 from hybridgpu.consumers.kubernetes.policyjudge import mig_in_force
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
-from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.spelling import nearest
 
 LABEL_WITHOUT_CONFIG = Rule(
@@ -28,13 +30,6 @@ LABEL_WITHOUT_CONFIG = Rule(
     "mig-parted v0.15.0 cmd/nvidia-mig-manager; GPU Operator v26.3 assets/state-mig-manager; run",
 )
 RULES = (LABEL_WITHOUT_CONFIG,)
-
-_ALWAYS = ("all-disabled", "all-enabled", "all-balanced")
-
-
-def generated(known: Iterable[GpuModel]) -> frozenset[str]:
-    """The names of the configs that mig-manager makes by itself for cards of these models."""
-    return frozenset((*_ALWAYS, *(f"all-{p.name.replace('+', '.')}" for model in known for p in model.profiles)))
 
 
 def judge_mig(files: KubeFiles) -> Iterator[Finding]:
@@ -54,6 +49,39 @@ def judge_mig(files: KubeFiles) -> Iterator[Finding]:
             found += judge_mig_file(file.text, file.where, cards, (label,))
         yield from dict.fromkeys(found)
     yield from _labels(files)
+
+
+def as_cut(files: KubeFiles) -> tuple[KubeNode, ...]:
+    """The nodes with their cards as they are once mig-manager has done what their labels ask for.
+
+    A config that fails, or that nobody knows, leaves the cards as they are seen.
+    """
+    in_force = _files(files)
+    done: dict[tuple[str, int], Node] = {}
+    nodes = []
+    for node in files.nodes:
+        label = node.labels.get(LABEL, "")
+        if label and node.cards is not None and node.labels.get(STATE) != "failed":
+            key = label, id(node.cards)
+            if key not in done:
+                done[key] = _cut(label, node.cards, in_force)
+            nodes.append(replace(node, cards=done[key]))
+        else:
+            nodes.append(node)
+    return tuple(nodes)
+
+
+def _cut(label: str, cards: Node, in_force: Sequence[MigFile]) -> Node:
+    for file in in_force:
+        config = read_mig(file.text).file
+        if config is not None and label in config.configs:
+            applied = apply(config.configs[label], cards)
+            return cards if applied.words else applied.node
+    try:
+        layouts = [(card, card.model, miggenerated.layout(label, card.model)) for card in cards.cards if card.model]
+    except KeyError:
+        return cards
+    return Node(tuple(card_of(model, card.index, layout) for card, model, layout in layouts))
 
 
 @lru_cache(maxsize=64)
@@ -92,9 +120,9 @@ def _known(node: KubeNode, files: KubeFiles, in_force: tuple[MigFile, ...]) -> f
     own = frozenset(name for file in in_force for name in names_of(file.text))
     if not files.policies:
         # A file alone may not be the one in force: what NVIDIA has by itself is taken to be there too.
-        return own | generated(models()) if in_force else None
+        return own | miggenerated.names(models()) if in_force else None
     if all(policy.mig_config_name for policy in files.policies):
         return own if in_force else None
     if node.cards is None:
-        return own | generated(models())
-    return own | generated(tuple({card.model for card in node.cards.cards if card.model}))
+        return own | miggenerated.names(models())
+    return own | miggenerated.names(tuple({card.model for card in node.cards.cards if card.model}))

@@ -6,17 +6,18 @@ node, with which variables. A node's config is judged once for each distinct set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hybridgpu.consumers.kubernetes import configrules as rules
 from hybridgpu.consumers.kubernetes import pluginrules
-from hybridgpu.consumers.kubernetes.configmanager import LABEL, NAMED, OPERATOR, Died, choose
+from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, NAMED, OPERATOR, Died, choose
 from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
-from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
 from hybridgpu.consumers.kubernetes.variables import sound
 from hybridgpu.files.quoting import listed
+from hybridgpu.files.where import in_file
 from hybridgpu.model.finding import Finding, Place, Related
 
 _TO_SAY_WHY = (pluginrules.OVERRULED, pluginrules.OVERRULED_ALIKE, pluginrules.MPS_ROOT, pluginrules.MPS_MIXED)
@@ -58,16 +59,31 @@ def judge_set(config_set: ConfigSet, users: Sequence[KubeNode]) -> Iterator[Find
 
     `users` are the nodes that may choose from it.
     """
-    shapes: dict[str, dict[int, Node]] = {}
+    shapes: dict[str, dict[int, KubeNode]] = {}
     for node in users:
         key = chosen(node, config_set)
         if key is not None and node.cards is not None:
-            shapes.setdefault(key, {})[id(node.cards)] = node.cards
+            shapes.setdefault(key, {}).setdefault(id(node.cards), node)
     for config in config_set.configs:
         yield from _config(config, config_set, tuple(shapes.get(config.key, {}).values()))
+    if config_set.managed:
+        yield from judge_built_in(shapes.get(EMPTY, {}).values(), config_set.env or {})
     yield from _choice(config_set, users)
     if config_set.managed:
         yield from _first(config_set, users)
+
+
+def judge_built_in(nodes: Iterable[KubeNode], env: Mapping[str, str]) -> Iterator[Finding]:
+    """Nodes whose cards the plugin refuses without any config, by its variables alone; each set of cards once."""
+    seen: set[int] = set()
+    for node in nodes:
+        if node.cards is None or id(node.cards) in seen:
+            continue
+        seen.add(id(node.cards))
+        place = node.label_places.get(MIG_LABEL, node.place)
+        for finding in judge_plugin_config("", in_file(""), node.cards, sound(env)):
+            if finding.rule in _ABOUT_CARDS:
+                yield replace(finding, place=place, message=f"{node.name}: {finding.message}")
 
 
 def judge_labels(nodes: Iterable[KubeNode], users: Users) -> Iterator[Finding]:
@@ -81,12 +97,13 @@ def judge_labels(nodes: Iterable[KubeNode], users: Users) -> Iterator[Finding]:
             yield rules.label_without_key(node.name, label, keys, node.label_places.get(LABEL, node.place), related)
 
 
-def _config(config: Config, config_set: ConfigSet, shapes: Sequence[Node]) -> Iterator[Finding]:
+def _config(config: Config, config_set: ConfigSet, shapes: Sequence[KubeNode]) -> Iterator[Finding]:
     """One config: for the cards of the nodes that run it; alone, where none are known."""
     env = None if config_set.env is None else sound(config_set.env)
     found: dict[Finding, None] = {}
-    for cards in shapes or (None,):
-        found |= dict.fromkeys(judge_plugin_config(config.text, config.where, cards, env))
+    for node in shapes or (None,):
+        for finding in judge_plugin_config(config.text, config.where, node.cards if node else None, env):
+            found[_of_node(finding, node) if node else finding] = None
     said: set[tuple[str, Place | None]] = set()
     for finding in found:
         # The same mistake, counted for other cards, is told once.
@@ -95,6 +112,17 @@ def _config(config: Config, config_set: ConfigSet, shapes: Sequence[Node]) -> It
             yield _with_reason(finding, config_set)
 
 
+def _of_node(finding: Finding, node: KubeNode) -> Finding:
+    """The finding with the node whose cards it is about."""
+    if finding.rule not in _ABOUT_CARDS:
+        return finding
+    return replace(finding, related=(*finding.related, Related(node.place, f"{node.name} runs this config")))
+
+
+_ABOUT_CARDS = (
+    *(pluginrules.CARDS, pluginrules.INVALID_LABELS, pluginrules.MPS_AND_MIG, pluginrules.MPS_REPLICAS),
+    *(pluginrules.NO_SUCH_RESOURCE, pluginrules.MPS_NO_DAEMON),
+)
 _SEVERAL = (pluginrules.MISPLACED, pluginrules.UNKNOWN_KEY, pluginrules.OVERRULED, pluginrules.FLAG)
 
 

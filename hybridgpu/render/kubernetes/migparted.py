@@ -7,18 +7,17 @@ start (NVIDIA/mig-parted assert/config.go). Names are content hashes, so a chang
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from hybridgpu.consumers.kubernetes import miggenerated
 from hybridgpu.model.catalogue import models
-from hybridgpu.model.geometry import Misfit, arrange
-from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import NodeBody
 from hybridgpu.render.kubernetes.config import short_hash
 
-DISABLED = "all-disabled"
+DISABLED = miggenerated.DISABLED
 
 Entry = list[dict[str, Any]]
 
@@ -65,7 +64,7 @@ def _generated() -> dict[str, Entry]:
     """
     blocks: dict[str, dict[tuple[tuple[str, int], ...], set[str]]] = {}
     for model in models():
-        for name, cut in _cuts(model):
+        for name, cut in miggenerated.cuts(model):
             cards = blocks.setdefault(name, {}).setdefault(tuple(cut.items()), set())
             cards.update(f"0x{pci.upper()}10DE" for pci in model.pci_ids)
     found: dict[str, Entry] = {DISABLED: disabled_entry(), "all-enabled": [_block("all", {}, enabled=True)]}
@@ -76,24 +75,6 @@ def _generated() -> dict[str, Entry]:
         if entry:
             found[name] = entry
     return found
-
-
-def _cuts(model: GpuModel) -> Iterator[tuple[str, dict[str, int]]]:
-    """`all-PROFILE`, as many as a card holds, and `all-balanced`: two 1g, a 2g, and a 3g where there are 7 slices.
-
-    A balanced cut that the card cannot hold is left out: mig-parted would clear the card and fail.
-    """
-    for profile in model.profiles:
-        yield f"all-{profile.name.replace('+', '.')}", {profile.name: profile.max_count}
-    balanced = {1: 2, 2: 1, 3: 1} if model.compute_slices == 7 else {1: 2, 2: 1}
-    plain = [profile for profile in model.profiles if not profile.attribute]
-    chosen = {
-        slices: max((p for p in plain if p.compute == slices), key=lambda p: p.max_count, default=None)
-        for slices in balanced
-    }
-    cut = {profile.name: balanced[slices] for slices, profile in chosen.items() if profile}
-    if all(chosen.values()) and not isinstance(arrange(model, cut), Misfit):
-        yield "all-balanced", cut
 
 
 def _block(devices: str | list[int], cut: dict[str, int], *, enabled: bool = False) -> dict[str, Any]:

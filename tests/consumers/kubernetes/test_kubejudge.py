@@ -273,6 +273,29 @@ FIRES: dict[str, Case] = {
         {"mig": MIG, "n": node(mig="other")},
         {"k8s-mig-unknown-profile mig:8": ("'other'", "1g.5gb")},
     ),
+    "strategy single and a layout of several profiles, no config at all": (
+        {"cp": cluster_policy("mig: {strategy: single}"), "n": node(mig="all-balanced"), "m": node(mig="all-1g.10gb")},
+        {
+            "k8s-plugin-cards n:6": ("n1", "more than one MIG device type"),
+            "k8s-plugin-invalid-labels n:6": ("n1", "MIG-INVALID"),
+        },
+    ),
+    "strategy single and a layout of several profiles, a file of one's own": (
+        {
+            "cm": config_map(any="version: v1\nflags: {migStrategy: single}\n"),
+            "cp": policy_of(default="any", more=", migManager: {config: {name: mig}}"),
+            "mig": config_map("mig", config_yaml=MIG.replace("{1g.10gb: 7}", "{1g.10gb: 2, 3g.40gb: 1}")),
+            "n": node(mig="mine"),
+        },
+        {
+            "k8s-plugin-cards cm:7": ("more than one MIG device type",),
+            "k8s-plugin-invalid-labels cm:7": ("MIG-INVALID",),
+        },
+    ),
+    "mps on cards that a label will cut": (
+        {"cm": config_map(any=MPS), "cp": policy_of(default="any"), "n": node(mig="all-1g.10gb")},
+        {"k8s-plugin-mps-and-mig cm:9": ("MIG mode: 0, 1, 2, 3",)},
+    ),
     # The chart.
     "name and map": (
         {"v": CHART + "  name: plugin\n"},
@@ -396,6 +419,15 @@ CLEAN: dict[str, dict[str, str]] = {
             f"n{i}": node(mig=name, name=f"n{i}")
             for i, name in enumerate(["all-1g.10gb", "all-balanced", "all-1g.10gb.me"])
         },
+    },
+    "strategy single and cards cut alike": {
+        "cp": cluster_policy("mig: {strategy: single}"),
+        "n": node(mig="all-1g.10gb"),
+        "m": node(mig="all-disabled", name="n2"),
+    },
+    "strategy mixed and cards cut unlike": {
+        "cp": cluster_policy("mig: {strategy: mixed}"),
+        "n": node(mig="all-balanced"),
     },
     "a MIG file of one's own": {
         "cm": config_map("mig", config_yaml=MIG),
