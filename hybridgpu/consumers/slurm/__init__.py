@@ -14,6 +14,7 @@ from hybridgpu.consumers.slurm import (
     nodeline,
     powersave,
     registration,
+    settings,
     shares,
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
@@ -25,6 +26,7 @@ from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
+    *settings.RULES,
     *(
         *conf.RULES,
         *includes.RULES,

@@ -22,7 +22,9 @@ from hybridgpu.consumers.slurm import (
     merge,
     nodegres,
     nodeline,
+    otherlines,
     registration,
+    settings,
     shares,
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, unknown_key
@@ -110,6 +112,7 @@ def consume(
     overall = Verdict(files.findings, files.fatal, open_rules)
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
+    settings.judge(files, release, overall)
     cgroupconf.judge(files, release, overall)
     containerconf.judge(files, release, overall)
     _judge_pushed(files, overall)
@@ -120,7 +123,9 @@ def consume(
     nodeline.judge_doubles(files.nodes, release, overall)
     names = _names(files, overall)
     members = [nodeline.node_names(node, release) for node in files.nodes]
-    known = {name for mine in members for name in mine} if _all_nodes_known(files) else None
+    named = {name for mine in members for name in mine}
+    otherlines.judge(files, named, release, overall)
+    known = named if _all_nodes_known(files) else None
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
     judge = _Judge(files, names, index, release, detected or {}, open_rules)
     results: dict[str, NodeResult] = {}

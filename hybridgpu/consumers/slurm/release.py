@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from hybridgpu.consumers.slurm.confkeys import COMMON
+from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,10 @@ CgroupValue = Literal["flag", "percent", "number", "plugin", "text", "defunct", 
 `defunct` and `obsolete` keys do nothing but give a line in the log at every start (an error, a warning); a `removed`
 one is known only in order to die of it.
 """
+
+Stop = Literal["suspend-time", "submit-line", "linear-tree", "node-count", "nodeset-names", "health-states"]
+"""A SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB, topology/tree under select/linear, MaxNodeCount
+beyond 65536, a NodeSet named as a node, HealthCheckNodeState=START_ONLY beside another state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,11 @@ class Release:
     checks_plain_files: a GRES without a plugin of its own may not name a device file twice (gres_node_config_load).
     hostlist_suffix: text behind the last bracket of a host list is taken (`n[1-2]-ib`), not refused (hostlist.c).
     conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
+    defunct_keys: those of them that do nothing, whatever they say (read_config.c _defunct_option).
+    setting_words: the comma-separated words that DebugFlags, SelectTypeParameters ... take, for keys whose words are
+        not the same in all releases (debug_str2flags, parse_select_type_param ...).
+    stops_on: settings that stop a daemon of this release and did not always (read_config.c _validate_and_set_defaults).
+    partition_keys: the keys of a PartitionName line (read_config.c _parse_partitionname).
     node_keys: the keys of a NodeName line (read_config.c _parse_nodename).
     prolog_flags: the values of PrologFlags (prolog_str2flags).
     cgroup_keys: the keys of cgroup.conf and what each takes, see CgroupValue (_read_slurm_cgroup_conf, in
@@ -77,6 +87,10 @@ class Release:
     checks_plain_files: bool
     hostlist_suffix: bool
     conf_keys: frozenset[str]
+    defunct_keys: frozenset[str]
+    setting_words: Mapping[str, tuple[str, ...]]
+    stops_on: frozenset[Stop]
+    partition_keys: frozenset[str]
     node_keys: frozenset[str]
     prolog_flags: tuple[str, ...]
     cgroup_keys: Mapping[str, CgroupValue]
@@ -116,6 +130,16 @@ def _without(keys: Mapping[str, CgroupValue], *gone: str) -> dict[str, CgroupVal
     return {key: value for key, value in keys.items() if key not in gone}
 
 
+def _with(words: Mapping[str, tuple[str, ...]], **more: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    return {**words, **{key: (*words[key], *added) for key, added in more.items()}}
+
+
+def _but(words: Mapping[str, tuple[str, ...]], key: str, *gone: str) -> dict[str, tuple[str, ...]]:
+    return {**words, key: tuple(word for word in words[key] if word not in gone)}
+
+
+_OTHER_CONS = ("OTHER_CONS_RES", "OTHER_CONS_TRES", "CR_ALLOCATE_FULL_SOCKET")
+_SHARING = ("ENFORCE_BINDING_GRES", "LL_SHARED_GRES", "MULTIPLE_SHARING_GRES_PJ", "ONE_TASK_PER_SHARING_GRES")
 _KMEM = ("AllowedKmemSpace", "ConstrainKmemSpace", "MaxKmemPercent", "MinKmemSpace")
 
 _22_05 = Release(
@@ -138,6 +162,16 @@ _22_05 = Release(
     checks_plain_files=False,
     hostlist_suffix=False,
     conf_keys=COMMON | {"AccountingStorageLoc", "FrontendName", "SchedulerAuth", "SlurmctldPlugstack"},
+    defunct_keys=frozenset(("SchedulerAuth",)),
+    setting_words={
+        "DebugFlags": (*DEBUG_FLAGS, "ExtSensors", "FrontEnd", "TimeCray", "WorkQ", "WorkQueue"),
+        "PreemptMode": ("off", "cluster", "cancel", "requeue", "on", "suspend", "gang", "within"),
+        "ReconfigFlags": ("KeepPartInfo", "KeepPartState"),
+        "SelectTypeParameters": (*SELECT_PARAMETERS, *_OTHER_CONS),
+        "TaskPluginParam": ("SlurmdOffSpec",),
+    },
+    stops_on=frozenset(),
+    partition_keys=PARTITION_KEYS,
     node_keys=frozenset(
         (
             *("BcastAddr", "Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "CPUSpecList", "CpuBind", "Feature"),
@@ -178,6 +212,13 @@ _22_05 = Release(
 _23_02 = replace(
     _22_05,
     major="23.02",
+    setting_words=_but(
+        _with(_22_05.setting_words, DebugFlags=("JobComp",), ReconfigFlags=("KeepPowerSaveSettings",)),
+        "SelectTypeParameters",
+        *_OTHER_CONS,
+    ),
+    stops_on=frozenset(("suspend-time",)),
+    partition_keys=PARTITION_KEYS | {"MaxCPUsPerSocket", "PowerDownOnIdle"},
     conf_keys=_22_05.conf_keys - {"SlurmctldPlugstack"} | {"MaxBatchRequeue", "PreemptParameters", "SuspendExcStates"},
     gres_flags=(*_22_05.gres_flags, "explicit"),
     bare_flags_count=True,
@@ -194,6 +235,10 @@ _23_02 = replace(
 _23_11 = replace(
     _23_02,
     major="23.11",
+    defunct_keys=_23_02.defunct_keys
+    | {"ExtSensorsFreq", "ExtSensorsType", "JobCredentialPrivateKey", "JobCredentialPublicCertificate"},
+    setting_words=_with(_23_02.setting_words, DebugFlags=("GLOB_SILENCE", "Sack"), SelectTypeParameters=_SHARING),
+    stops_on=_23_02.stops_on | {"submit-line", "linear-tree"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
     hostlist_suffix=True,
     cgroup_keys={
@@ -210,6 +255,14 @@ _23_11 = replace(
 _24_05 = replace(
     _23_11,
     major="24.05",
+    defunct_keys=_23_11.defunct_keys - {"SchedulerAuth"} | {"CoreSpecPlugin", "PowerParameters", "PowerPlugin"},
+    setting_words=_but(
+        _with(_23_11.setting_words, DebugFlags=("AuditRPCs", "DBD_Agent", "TLS")),
+        "DebugFlags",
+        "ExtSensors",
+        "TimeCray",
+    ),
+    partition_keys=_23_11.partition_keys | {"ExclusiveTopo"},
     conf_keys=_23_11.conf_keys - {"SchedulerAuth"} | {"HashPlugin", "TLSParameters", "TLSType"},
     node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},
     prolog_flags=(*_23_11.prolog_flags, "RunInJob"),
@@ -220,6 +273,13 @@ _24_05 = replace(
 _24_11 = replace(
     _24_05,
     major="24.11",
+    setting_words=_with(
+        _24_05.setting_words,
+        DebugFlags=("ConMgr",),
+        ReconfigFlags=("KeepNodeStateFuture",),
+        TaskPluginParam=("OOMKillStep",),
+    ),
+    stops_on=_24_05.stops_on | {"node-count", "nodeset-names"},
     conf_keys=_24_05.conf_keys | {"CertmgrParameters", "CertmgrType", "DataParserParameters"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
     cores_must_match_sockets=True,
@@ -238,6 +298,17 @@ _24_11 = replace(
 _25_05 = replace(
     _24_11,
     major="25.05",
+    defunct_keys=_24_11.defunct_keys | {"GetEnvTimeout"},
+    setting_words=_but(
+        _but(
+            _with(_24_11.setting_words, DebugFlags=("AuditTLS",), TaskPluginParam=("SlurmdSpecOverride",)),
+            "DebugFlags",
+            "FrontEnd",
+        ),
+        "ReconfigFlags",
+        "KeepNodeStateFuture",
+    ),
+    partition_keys=_24_11.partition_keys | {"Topology"},
     conf_keys=_24_11.conf_keys - {"FrontendName"}
     | {"CertgenParameters", "CertgenType", "EpilogTimeout", "PrologTimeout"},
     node_keys=_24_11.node_keys | {"Topology"},
@@ -247,6 +318,8 @@ _25_05 = replace(
 _25_11 = replace(
     _25_05,
     major="25.11",
+    defunct_keys=_25_05.defunct_keys | {"AccountingStorageUser"},
+    setting_words=_with(_25_05.setting_words, DebugFlags=("Metrics", "Namespace"), PreemptMode=("priority",)),
     conf_keys=_25_05.conf_keys - {"AccountingStorageLoc"}
     | {"CliFilterParameters", "HttpParserType", "JobCompPassScript", "MetricsType", "NamespaceType", "UrlParserType"},
     node_keys=_25_05.node_keys | {"GresConf", "Parameters"},
@@ -257,6 +330,13 @@ _25_11 = replace(
 _26_05 = replace(
     _25_11,
     major="26.05",
+    setting_words=_with(
+        _25_11.setting_words,
+        DebugFlags=("thread", "threads"),
+        SelectTypeParameters=("CR_NO_DIST_TOPO_BLOCK",),
+    ),
+    stops_on=_25_11.stops_on | {"health-states"},
+    partition_keys=_25_11.partition_keys | {"Exclusive"},
     conf_keys=_25_11.conf_keys
     | {"HealthCheckTimeout", "LicenseParameters", "MetricsAuthUsers", "MetricsParameters", "PowerAction"}
     | {"SlurmctldHttpAuthParameters", "SlurmdHttpAuthParameters"},

@@ -53,7 +53,7 @@ def unsigned(text: str, bits: int, kilo: bool = False) -> int | None:
 
 def is_float(text: str) -> bool:
     """Whether s_p_handle_float takes the text: what strtof does, all of it, in the range of 32 bits."""
-    if text.upper() in ("UNLIMITED", "INFINITE"):
+    if not text or text.upper() in ("UNLIMITED", "INFINITE"):
         return True
     try:
         value = float.fromhex(text) if _HEX.match(text) else float(text)
@@ -119,3 +119,25 @@ def links_fault(text: str) -> str | None:
     if values.count(-1) != 1:
         return f"has {values.count(-1)} times -1, must have one"
     return None
+
+
+def minutes(text: str) -> int | None:
+    """A time of slurm.conf in minutes, rounded up: minutes, minutes:seconds, hours:minutes:seconds, days-hours and so
+    on; -1 for INFINITE, less for what begins with a dash, None for what is no time
+    (S:src/common/parse_time.c time_str2mins, _is_valid_timespec)."""
+    if text.upper() in ("-1", "INFINITE", "UNLIMITED"):
+        return -1
+    days, dash, clock = text.rpartition("-")
+    colons = clock.count(":")
+    groups = re.findall(r"[0-9]+", text)
+    if re.search(r"[^0-9:-]", text) or re.search(r"[:-]", days) or colons > 2 or not groups:
+        return None
+    if colons and len(groups) < colons + 1 + bool(dash):
+        return None
+    if dash and not days:
+        return -2
+    hours, mins, seconds = (
+        ([*clock.split(":"), "0", "0"])[:3] if dash or colons == 2 else ["0", *clock.split(":"), "0"][:3]
+    )
+    total = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(mins or 0) * 60 + int(seconds or 0)
+    return -(-total // 60)
