@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hybridgpu.inventory.importer.kubeview import KubeView
-from hybridgpu.inventory.importer.models import Clue, Counts, holds
+from hybridgpu.inventory.importer.models import Clue, Counts, possible
 from hybridgpu.inventory.importer.sharing import counts, spread
 from hybridgpu.inventory.importer.slurmview import SeenCard, SeenInstance, SlurmView
-from hybridgpu.model.catalogue import NotFound, identify, models
+from hybridgpu.model.catalogue import NotFound, identify
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.sharing import Scheduler
 
@@ -98,18 +98,27 @@ def _cut_in_facts(gpu: GpuFacts) -> Counts | None:
 
 
 def _with_clues(cards: tuple[Card, ...], kube: KubeView | None, hints: tuple[str, ...]) -> tuple[Card, ...]:
-    """The cards with what the node as a whole tells of each: those that are cut share a model if one holds them all."""
+    """The cards with what the node as a whole tells of each."""
     words = list(dict.fromkeys(card.type for card in cards if card.type))
-    parts = tuple(dict.fromkeys(part for card in cards for part in card.clue.parts))
     label = kube.model if kube and len(words) < 2 else None
-    cuts = tuple(dict.fromkeys(card.layout for card in cards if card.layout))
-    together = any(holds(model, cuts) for model in models()) if cuts else False
+    common = _common(cards, words)
     done = []
     for card in cards:
-        clue = replace(card.clue, known=card.clue.known or label, hints=(*card.clue.hints, *hints))
-        if not clue.known and (card.layout or not card.type):
-            word = clue.word or (words[0] if len(words) == 1 else None)
+        clue = card.clue
+        if not clue.known:
             own = (card.layout,) if card.layout else ()
-            clue = replace(clue, word=word, layouts=cuts if together else own, parts=parts if together else clue.parts)
-        done.append(replace(card, clue=clue))
+            clue = common or replace(clue, word=clue.word or card.type, layouts=own)
+        done.append(replace(card, clue=replace(clue, known=clue.known or label, hints=(*clue.hints, *hints))))
     return tuple(done)
+
+
+def _common(cards: tuple[Card, ...], words: list[str]) -> Clue | None:
+    """One clue for all cards of a node that may be of one model: they have one type, and one model can be cut as all
+    of them are. None where they must be told apart."""
+    cuts = tuple(dict.fromkeys(card.layout for card in cards if card.layout))
+    prefixes = tuple(dict.fromkeys(card.clue.word for card in cards if card.layout and card.clue.word))
+    parts = tuple(dict.fromkeys(part for card in cards for part in card.clue.parts))
+    if len(words) > 1 or not (cuts or words):
+        return None
+    clue = Clue(word=(*words, *prefixes, None)[0], layouts=cuts, parts=parts, hints=prefixes)
+    return clue if not cuts or possible(clue, strictly=True) else None

@@ -173,7 +173,8 @@ def _entry(nodes: Sequence[NodeDraft], one: _Class) -> Block:
         entries.append(Entry("kubernetesName", node.kubernetes_name))
     by_name = {n.name: dict(n.addresses) for n in nodes}
     order = [by_name[host] for host in expand(hosts)]
-    addresses = {key: number(_paired(key, [values[key] for values in order])) for key, _ in node.addresses}
+    ports = len({values.get("Port") for values in order}) == len(order)
+    addresses = {key: number(_paired(key, [values[key] for values in order], ports)) for key, _ in node.addresses}
     own = _record(_own_keys(node, one)) | addresses
     entries += [Entry("slurm", own)] if own else []
     return Block(tuple(entries))
@@ -188,9 +189,10 @@ def _owner(owners: Sequence[Scheduler]) -> Value:
     return {owner.value: shown_indices(sets[owner]) for owner in Scheduler if owner in sets}
 
 
-def _paired(key: str, values: Sequence[str]) -> str:
-    """Values as one word that is paired with the hosts in their order; one port may stand for all."""
-    if len(set(values)) == 1 and (key == "Port" or len(values) == 1):
+def _paired(key: str, values: Sequence[str], ports: bool) -> str:
+    """Values as one word that is paired with the hosts in their order. One port may stand for all, and one address
+    where each host has a port of its own (`ports`)."""
+    if len(set(values)) == 1 and (key == "Port" or ports or len(values) == 1):
         return values[0]
     if key == "Port":
         numbers = [int(value) for value in values]

@@ -15,6 +15,7 @@ from functools import lru_cache
 from hybridgpu.model.catalogue import NotFound, find, models
 from hybridgpu.model.geometry import Misfit, arrange, leftover
 from hybridgpu.model.gpu import GpuModel, Instance
+from hybridgpu.model.naming import type_prefix
 
 _BLIND = "A100-SXM4-80GB"
 """What stands for a card of which nothing is known: for whole GPUs the model changes nothing but names."""
@@ -58,7 +59,7 @@ class Models:
         self._narrowed: dict[str, set[str]] = {}
         self._used: Counter[str] = Counter()
         for clue in every:
-            names = {model.name for model in _possible(clue)}
+            names = {model.name for model in possible(clue)}
             if clue.known:
                 self._used[clue.known.name] += 1
             if clue.word and clue.known:
@@ -76,21 +77,26 @@ class Models:
     def _choose(self, clue: Clue) -> Choice:
         if clue.known:
             return Choice(clue.known)
-        possible = _possible(clue)
+        left = possible(clue)
         if clue.word and clue.word in self._learned:
-            seen = [model for model in possible or models() if model.name in self._learned[clue.word]]
+            seen = [model for model in left or models() if model.name in self._learned[clue.word]]
             if seen:
                 return Choice(seen[0], f"what other nodes call {clue.word} is one")
         if clue.word and clue.word in self._narrowed:
-            possible = [m for m in possible if m.name in self._narrowed[clue.word]] or possible
-        if not possible:
+            left = [m for m in left if m.name in self._narrowed[clue.word]] or left
+        if not left:
             blind = find(_BLIND)
             assert isinstance(blind, GpuModel)  # noqa: S101 - a test keeps the name in the catalogue
             return Choice(blind, f"nothing says which GPU {clue.word or 'it'} is", blind=True)
-        ranked = sorted(possible, key=lambda model: (-self._used[model.name], _unused(model, clue.layouts)))
+        ranked = sorted(left, key=lambda model: self._rank(model, clue))
         if len(ranked) == 1 and clue.word and not isinstance(find(clue.word), NotFound):
             return Choice(ranked[0])
-        return Choice(ranked[0], _why(clue, [model.name for model in possible]))
+        return Choice(ranked[0], _why(clue, [model.name for model in left]))
+
+    def _rank(self, model: GpuModel, clue: Clue) -> tuple[bool, int, float]:
+        """The less the likelier: called so by Slurm's own plugin, seen elsewhere at the site, cut to the full."""
+        named = type_prefix(model) in (clue.word, *clue.hints)
+        return not named, -self._used[model.name], _unused(model, clue.layouts)
 
 
 def of_label(product: str) -> GpuModel | None:
@@ -99,15 +105,21 @@ def of_label(product: str) -> GpuModel | None:
     return None if isinstance(found, NotFound) else found
 
 
-def _possible(clue: Clue) -> list[GpuModel]:
-    """The models that a clue leaves, in the catalogue's order; none where it says nothing."""
+def possible(clue: Clue, strictly: bool = False) -> list[GpuModel]:
+    """The models that a clue leaves, in the catalogue's order; none where it says nothing.
+
+    Where its words contradict how the cards are cut, the words are not believed; `strictly`: none are left then.
+    """
     if clue.known:
         return [clue.known]
     named = next((found for word in (clue.word, *clue.hints) if word and (found := _named(word))), ())
     if not clue.layouts:
         return list(named)
+    # What stands before a profile is cut short, so that models share it (`h20` of H20 and H20-3e).
+    named = [model for model in models() if model in named or type_prefix(model) in (clue.word, *clue.hints)]
     fitting = [model for model in named if holds(model, clue.layouts)]
-    fitting = fitting or [model for model in models() if holds(model, clue.layouts)]
+    if not fitting and not (strictly and named):
+        fitting = [model for model in models() if holds(model, clue.layouts)]
     return [model for model in fitting if _divides(model, clue.parts)] or fitting
 
 
@@ -124,12 +136,11 @@ def _named(word: str) -> tuple[GpuModel, ...]:
         parts[i:j] for length in range(len(parts), 0, -1) for i in range(len(parts) - length + 1) if (j := i + length)
     ]
     for text in ("-".join(span) for span in spans):
-        if not any(character.isdigit() for character in text) or len(text) < len("t4"):
-            continue
         found = find(text)
-        if isinstance(found, GpuModel):
+        numbered = any(character.isdigit() for character in text)
+        if isinstance(found, GpuModel) and (numbered or text == "-".join(parts)):
             return (found,)
-        if found.ambiguous or found.partial:
+        if isinstance(found, NotFound) and numbered and (found.ambiguous or found.partial):
             return tuple(model for model in models() if model.name in found.candidates)
     return ()
 

@@ -31,8 +31,10 @@ class Shares:
 
 
 def of_slurm(seen: SlurmView, layout: Sequence[Counts | None]) -> Shares:
-    """The mode that Slurm's offer shows. `layout`: how each card of the node is cut."""
-    if any(layout):
+    """The mode that Slurm's offer shows. `layout`: how each card of the node is cut; of those that Slurm does not have
+    it counts only where Slurm's are not shared."""
+    cut = seen.loose or any(card.instances for card in seen.cards)
+    if any(layout) and (cut or not seen.shared):
         return Shares(Mode.MIG, layout=tuple(layout))
     if seen.shared == "mps":
         return Shares(Mode.MPS)

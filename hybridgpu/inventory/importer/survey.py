@@ -177,7 +177,7 @@ def _model(facts: Facts) -> GpuModel | None:
 
 def _hints(line: NodeLine | None) -> tuple[str, ...]:
     """Words of the line that may name the GPUs: where they have no type, Features often do."""
-    return tuple(dict(line.keys).get("Features", "").split(",")) if line else ()
+    return tuple(word for word in dict(line.keys).get("Features", "").split(",") if word) if line else ()
 
 
 def _place(record: NodeRecord) -> Place:
