@@ -14,8 +14,8 @@ from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
 from hybridgpu.consumers.kubernetes.configmaps import configs_of, not_strings
 from hybridgpu.consumers.kubernetes.given import Chart, ConfigSet
 from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
-from hybridgpu.files.gotree import GoList, GoNode, GoScalar
-from hybridgpu.files.manifest import Manifest
+from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
+from hybridgpu.files.manifest import Manifest, at
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
 from hybridgpu.model.spelling import nearest
@@ -85,6 +85,8 @@ VARIABLES = {variable: key for key, variable in (*_TEXTS.items(), *_SWITCHES.ite
 """The plugin's variables, and the value of the chart that each comes from."""
 
 _MPS_ROOT = "/run/nvidia/mps"
+_OPERATORS = frozenset(("migManager", "driver", "toolkit", "operator", "daemonsets", "dcgm", "dcgmExporter", "mig"))
+"""Blocks that only the operator's values have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,19 @@ class Told:
 
 def is_plugin_chart(root: GoNode | None) -> bool:
     """Whether values are the plugin chart's, and not the operator's, with which it shares some names."""
-    names = {key.name for key, _ in root.entries} if not isinstance(root, GoScalar | GoList | None) else set()
-    return bool(names & {"config", "mps", *_TEXTS, *_SWITCHES}) or names <= {"devicePlugin", "gfd", "nfd"}
+    names = _names(root)
+    if names & _OPERATORS:
+        return False
+    if names & {"config", "mps", *_TEXTS, *_SWITCHES}:
+        return True
+    return names <= {"devicePlugin", "gfd", "nfd"} and _names(at(root, "devicePlugin")) <= {
+        "enabled",
+        "enableHostNetwork",
+    }
+
+
+def _names(node: GoNode | None) -> set[str]:
+    return {key.name for key, _ in node.entries} if isinstance(node, GoMap) else set()
 
 
 def read_chart_values(manifest: Manifest, root: GoNode, title: str) -> Told:

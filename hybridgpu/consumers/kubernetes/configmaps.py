@@ -17,13 +17,11 @@ from hybridgpu.files.gotree import GoKey, GoList, GoMap, GoNode, GoScalar
 from hybridgpu.files.goyaml import load
 from hybridgpu.files.manifest import Manifest
 from hybridgpu.files.quoting import listed, shown
-from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.spelling import is_slip
 
 MIG_KEY = "config.yaml"
 """The only key that mig-manager reads of a ConfigMap of one's own."""
-
-GENERATED_KEYS = (MIG_KEY, "config-default.yaml")
 
 NOT_A_STRING = Rule(
     "k8s-configmap-not-a-string",
@@ -115,12 +113,12 @@ def configs_of(manifest: Manifest, values: Iterable[tuple[GoKey, GoNode]]) -> tu
     )
 
 
-def judge_mig_key(manifest: Manifest) -> Iterator[Finding]:
-    """Whether a ConfigMap that mig-manager is told to read has the key that it reads."""
-    keys = [key.name for key, _ in manifest.mapping("data")]
+def judge_mig_key(title: str, values: Iterable[tuple[GoKey, GoNode]], place: Place) -> Iterator[Finding]:
+    """Whether the data of a ConfigMap that mig-manager is told to read has the key that it reads."""
+    keys = [key.name for key, _ in values]
     if MIG_KEY not in keys:
-        message = f"{manifest.title} has no key {MIG_KEY}; its keys are {listed(keys) or 'none'}"
-        yield Finding(MIG_KEY_MISSING, manifest.place(), message, MIG_KEY_MISSING.fix)
+        message = f"{title} has no key {MIG_KEY}; its keys are {listed(keys) or 'none'}"
+        yield Finding(MIG_KEY_MISSING, place, message, MIG_KEY_MISSING.fix)
 
 
 def is_plugin_config(node: GoNode) -> bool:

@@ -173,7 +173,7 @@ def _config_maps(found: _Found) -> None:
         found.findings += held.findings
         _hold(held, found)
         if manifest.name in mig:
-            found.findings += judge_mig_key(manifest)
+            found.findings += judge_mig_key(manifest.title, manifest.mapping("data"), manifest.place())
 
 
 def _hold(held: Held, found: _Found) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hybridgpu.consumers.kubernetes.block import Block, block_of
-from hybridgpu.consumers.kubernetes.configmaps import MIG_KEY, configs_of, not_strings
+from hybridgpu.consumers.kubernetes.configmaps import MIG_KEY, configs_of, judge_mig_key, not_strings
 from hybridgpu.consumers.kubernetes.given import ConfigSet, MigFile, Policy
 from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
@@ -117,6 +117,8 @@ def read_operator_values(manifest: Manifest, root: GoNode, title: str) -> Told:
         )
         sets = (ConfigSet(f"{title} devicePlugin.config.data", policy.config_name, "", configs, place),)
     if block.flag("migManager.config.create") and policy.mig_config_name:
+        path = "migManager.config.data"
+        findings += judge_mig_key(path, block.below(path), block.place(path))
         mig = tuple(
             MigFile(
                 *(f"{title} migManager.config.data", policy.mig_config_name, "", str(value.value)),

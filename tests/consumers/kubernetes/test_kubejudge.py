@@ -198,6 +198,18 @@ FIRES: dict[str, Case] = {
         {"cm": config_map(any=MPS), "cp": policy_of(default="any", more=", mig: {strategy: mixed}")},
         {"k8s-plugin-mps-mixed cm:9": ("mixed", "MIG", "mig.strategy")},
     ),
+    "misspelt keys further down": (
+        {"cp": cluster_policy("driver: {upgradePolicy: {autoUpgrad: false}}, daemonsets: {toleration: []}")},
+        {"k8s-policy-misspelt-key cp:4": ("autoUpgrade?", "spec.driver.upgradePolicy")},
+    ),
+    "values of the operator that begin like the plugin's": (
+        {"v": "devicePlugin: {config: {nam: plugin}}\n"},
+        {"k8s-policy-misspelt-key v:1": ("'nam'", "name?")},
+    ),
+    "mig-manager's key in the operator's values": (
+        {"v": "migManager:\n  config:\n    create: true\n    name: x\n    data:\n      mig.yaml: 'version: v1'\n"},
+        {"k8s-mig-key-missing v:5": ("config.yaml", "mig.yaml")},
+    ),
     "data that nobody creates": (
         {"v": "driver: {}\ndevicePlugin:\n  config:\n    name: x\n    data: {any: 'version: v1'}\nmig: {}\n"},
         {"k8s-policy-data-not-created v:5": ("create: true",)},
