@@ -1,4 +1,4 @@
-"""The command `gpusim`: a simulated machine made, shown and mistreated from a shell. Parses, calls one method, prints."""
+"""The command `gpusim`: a simulated machine made, shown and mistreated from a shell. Parses, calls one method."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A simulated machine in a folder, from Python: made, shown, and changed by what no call of NVIDIA's does.
 
-The state's format is the C library's alone; here are only names. Whoever uses the cards does so by NVML, in this process
-or in another that gets `environment`.
+The state's format is the C library's alone; here are only names. Whoever uses the cards does so by NVML, in this
+process or in another that gets `environment`.
 """
 
 from __future__ import annotations
