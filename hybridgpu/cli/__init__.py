@@ -10,16 +10,20 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import click
 
 from hybridgpu import __version__
 from hybridgpu.errors import Bug, HybridgpuError, Refused
+
+if TYPE_CHECKING:
+    from hybridgpu.model.finding import Finding
 
 FAILED, USAGE, NO_INPUT, BUG = 1, 64, 66, 70
 
@@ -28,44 +32,54 @@ FAILED, USAGE, NO_INPUT, BUG = 1, 64, 66, 70
 COMMANDS = {
     "check": "Find every mistake in inventories, Slurm files and Kubernetes manifests.",
     "completion": "Print the completion script for a shell.",
+    "discover": "Say what this node's driver reports of its GPUs.",
     "import": "Write a first inventory from what a site has.",
     "mig": "Say what MIG can cut from a GPU model.",
+    "node": "Work on this node alone, by its NodeConfig.",
     "render": "Write the configuration of Slurm and of every node.",
 }
 
 
-class _Commands(click.Group):
-    """A group that lists its commands without importing them."""
+class Commands(click.Group):
+    """A group that lists its commands without importing them: `table` says what each is, `package` holds them."""
+
+    def __init__(self, *arguments: Any, table: Mapping[str, str], package: str, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        self._table, self._package = table, package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the table."""
         del ctx
-        return list(COMMANDS)
+        return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._table:
             return None
-        command = import_module(f"hybridgpu.cli.{cmd_name}{'_' if iskeyword(cmd_name) else ''}").command
+        command = import_module(f"{self._package}.{cmd_name}{'_' if iskeyword(cmd_name) else ''}").command
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, for --help."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self._table.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS:
+        """The command that is meant; wrong usage, with the nearest right word, where there is none."""
+        if args[0] not in self._table:
             from hybridgpu.model.spelling import nearest
 
-            near = nearest(args[0], COMMANDS)
+            near = nearest(args[0], self._table)
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, table=COMMANDS, package=__name__, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hybridgpu")
 @click.option("-v", "--verbose", count=True, help="Say more; on a bug of ours, show where.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors on stderr.")
@@ -80,6 +94,18 @@ def say(text: str) -> None:
     context = click.get_current_context(silent=True)
     if context is None or context.find_root().obj != -1:
         click.echo(text, err=True)
+
+
+def tell(findings: Sequence[Finding]) -> None:
+    """Findings for the person at the terminal, on stderr: errors always, the rest unless --quiet."""
+    from hybridgpu.check.formats import text
+
+    errors = [finding for finding in findings if finding.is_error]
+    others = [finding for finding in findings if not finding.is_error]
+    if errors:
+        click.echo(text(errors), err=True, nl=False)
+    if others:
+        say(text(others).rstrip("\n"))
 
 
 def main(arguments: list[str] | None = None) -> Never:

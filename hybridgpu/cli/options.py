@@ -49,6 +49,17 @@ def output_option(*choices: str) -> Decorator:
     )
 
 
+timeout_option: Decorator = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up a driver that does not answer.",
+)
+"""How long to wait for a driver: a card that hangs hangs in the kernel, where no signal reaches it."""
+
+
 def named_release(version: str) -> Release:
     """The Slurm release that `--slurm-version` names; wrong usage where it is not known."""
     from hybridgpu.consumers.slurm.release import RELEASES, release

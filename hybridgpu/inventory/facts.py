@@ -192,6 +192,7 @@ def _gpu(gpu: dict[str, Any]) -> GpuFacts:
         cores=gpu.get("cores"),
         links=None if links is None else tuple(links),
         instances=tuple(map(_instance, gpu["instances"])),
+        mig_pending=gpu.get("mig_pending"),
     )
 
 

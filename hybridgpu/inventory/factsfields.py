@@ -126,6 +126,7 @@ GPU = (
     Field("model", _text(r"[ -~]+"), "the model's name"),
     Field("memory_bytes", lambda value: _whole(value) and value > 0, "a number of bytes"),
     Field("mig_enabled", lambda value: type(value) is bool, "true, false, null", null=True),
+    Field("mig_pending", lambda value: type(value) is bool, "true, false, null", null=True),
     Field("compute_mode", lambda value: value in tuple(ComputeMode), ", ".join(ComputeMode)),
     Field("cores", _cores, f"a core range, as 0-31, below {MOST_CORES}, or null", null=True),
     Field("links", _links, "a list of link counts from -2 to 1023, -1 for the GPU itself alone, or null", null=True),

@@ -24,7 +24,8 @@ class InstanceFacts:
 class GpuFacts:
     """One card. `index` is the PCI order (nvidia-smi's), `minor` the N of /dev/nvidiaN, `cores` a Slurm core range.
 
-    `links` are the NVLinks to each GPU by index, -1 at the card itself.
+    `links` are the NVLinks to each GPU by index, -1 at the card itself. `mig_pending`: whether MIG is on after the
+    next reset, None where that is not told.
     """
 
     index: int
@@ -38,6 +39,7 @@ class GpuFacts:
     cores: str | None
     links: tuple[int, ...] | None
     instances: tuple[InstanceFacts, ...]
+    mig_pending: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,16 @@
+"""`hybridgpu node`: this node alone. Finds the command; one file a command, loaded when called."""
+
+from __future__ import annotations
+
+import click
+
+from hybridgpu.cli import Commands
+
+COMMANDS = {
+    "bind": "Write which card each device of the NodeConfig is.",
+}
+
+
+@click.group(cls=Commands, table=COMMANDS, package=__name__)
+def command() -> None:
+    """Work on this node alone, by its NodeConfig."""

@@ -1,0 +1,176 @@
+"""A node's NodeConfig, read back from the file that render wrote (docs/nodeconfig.md): what this node must be.
+
+Only what a node needs of it for itself is kept. Every mistake of the file is found in one run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hybridgpu.devices.record import Record
+from hybridgpu.files.source import read_source
+from hybridgpu.files.stamp import Ownership, ownership
+from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.gpu import Placement
+from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler, Sharing
+from hybridgpu.model.site import Device
+
+_SOURCE = "docs/nodeconfig.md"
+
+ILLEGAL = Rule(
+    "node-config-illegal",
+    Severity.ERROR,
+    "The NodeConfig does not say what this node must be, so nothing is done by it.",
+    "Install the file that `hybridgpu render` wrote for this node.",
+    _SOURCE,
+)
+EDITED = Rule(
+    "node-config-edited",
+    Severity.WARNING,
+    "The NodeConfig was changed by hand: it is taken as it stands, and the next render writes over it.",
+    "Change the inventory and render.",
+    "hybridgpu/files/stamp.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCard:
+    """What one card must be: `model` as the catalogue has it, `mig` whether MIG is on."""
+
+    index: int
+    model: str
+    owner: Scheduler
+    mig: bool
+    compute_mode: ComputeMode
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesWanted:
+    """A node's Kubernetes side: the config's hash, whether it is open there, and what it then offers."""
+
+    config: str
+    open: bool
+    visible_devices: tuple[int, ...] | None
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWanted:
+    """All that this node must be. `gres` is its Gres= value, None outside Slurm; `devices` are in Slurm's order."""
+
+    node: str
+    sharing: Sharing
+    gres: str | None
+    kubernetes: KubernetesWanted | None
+    cards: tuple[WantedCard, ...]
+    devices: tuple[Device, ...]
+    file: str = ""
+
+    def slurm_index(self, device: Device) -> int | None:
+        """The number by which Slurm knows a device; None outside Slurm, and for Kubernetes' cards of a split node."""
+        mine = self.slurm_devices
+        return mine.index(device) if device in mine else None
+
+    @property
+    def slurm_devices(self) -> tuple[Device, ...]:
+        """The devices Slurm is to offer, in its order: all of them, on a split node only Slurm's own."""
+        if self.gres is None:
+            return ()
+        if len({card.owner for card in self.cards}) < 2:
+            return self.devices
+        return tuple(d for d in self.devices if self.cards[d.index].owner is Scheduler.SLURM)
+
+
+def read_node_config(path: str, content: bytes | None = None) -> tuple[NodeWanted | None, tuple[Finding, ...]]:
+    """The NodeConfig in the file at `path`, or in its content; None where a finding is an error.
+
+    Raises OSError where the file is not there.
+    """
+    source = read_source(path, content)
+    if isinstance(source, Finding):
+        return None, (source,)
+    try:
+        value = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        return None, (Finding(ILLEGAL, Place(path, getattr(error, "lineno", 1)), f"this is not JSON: {error}"),)
+    problems: list[str] = []
+    wanted = _wanted(Record.of(value, "the file", problems), path)
+    if problems:
+        return None, tuple(Finding(ILLEGAL, Place(path, 1), problem) for problem in problems)
+    edited = ownership(source.text.encode()) is Ownership.EDITED
+    return wanted, (Finding(EDITED, Place(path, 1), "the file was edited since hybridgpu wrote it"),) if edited else ()
+
+
+def _wanted(top: Record, path: str) -> NodeWanted:
+    top.word("apiVersion", "hybridgpu/v1")
+    top.word("kind", "NodeConfig")
+    cards = tuple(_card(card) for card in top.records("gpus"))
+    if [card.index for card in cards] != list(range(len(cards))):
+        top.problem("gpus", f"has the indices {[card.index for card in cards]}; allowed: 0, 1, 2 ...")
+    devices = tuple(_device(device, cards) for device in top.records("devices"))
+    slurm, kubernetes = top.record_or_null("slurm"), top.record_or_null("kubernetes")
+    return NodeWanted(
+        node=top.text("node"),
+        sharing=_sharing(top.record("sharing"), top.choice("mode", Mode)),
+        gres=slurm.text("gres") if slurm else None,
+        kubernetes=_kubernetes(kubernetes) if kubernetes else None,
+        cards=cards,
+        devices=devices,
+        file=path,
+    )
+
+
+def _sharing(record: Record, mode: Mode) -> Sharing:
+    return Sharing(
+        mode=mode,
+        replicas=record.number_or_null("replicas"),
+        mig_strategy=record.text("mig_strategy"),
+        rename_by_default=record.flag("rename_by_default"),
+        fail_requests_greater_than_one=record.flag("fail_requests_greater_than_one"),
+        whole_gpu_jobs=record.flag("whole_gpu_jobs"),
+        compute_mode=record.choice("compute_mode", ComputeMode),
+    )
+
+
+def _kubernetes(record: Record) -> KubernetesWanted:
+    return KubernetesWanted(
+        config=record.text("config"),
+        open=record.flag("open"),
+        visible_devices=record.numbers_or_null("visible_devices"),
+        allocatable=record.counts("allocatable"),
+    )
+
+
+def _card(record: Record) -> WantedCard:
+    return WantedCard(
+        index=record.number("index"),
+        model=record.text("model"),
+        owner=record.choice("owner", Scheduler),
+        mig=record.flag("mig"),
+        compute_mode=record.choice("compute_mode", ComputeMode),
+    )
+
+
+def _device(record: Record, cards: tuple[WantedCard, ...]) -> Device:
+    index = record.number("index")
+    if index >= len(cards):
+        record.problem("index", f"is {index}; the node has {len(cards)} cards")
+    profile, placement = record.text_or_null("profile"), record.record_or_null("placement")
+    if (profile is None) != (placement is None):
+        record.problem("placement", "must be there where profile is, and only there")
+    return Device(
+        index=index,
+        pci_bus_id=record.text_or_null("pci_bus_id"),
+        minor=record.number("minor"),
+        files=record.texts("files"),
+        type=record.text("type"),
+        model=cards[index].model if index < len(cards) else "",
+        memory_bytes=record.number("memory_bytes"),
+        profile=profile,
+        placement=Placement(placement.number("start"), placement.number("size")) if placement else None,
+        cores=record.text_or_null("cores"),
+        links=record.numbers_or_null("links"),
+        assumed=record.flag("assumed"),
+    )

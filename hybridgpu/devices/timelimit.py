@@ -1,0 +1,109 @@
+"""A time limit for what may hang in the kernel, where no signal reaches it: it runs in a child that can be left behind.
+
+The child holds none of our files open, so that whoever reads our output sees its end, hanging driver or not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import select
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Never, TypeVar
+
+from hybridgpu.errors import Bug, Unavailable
+
+T = TypeVar("T")
+
+_PR_SET_PDEATHSIG = 1
+_GRACE = 0.2
+"""Seconds to wait for a child that was killed: one that hangs in the kernel never goes."""
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """What `work` gives, in a child. Raises Unavailable("device", ...) where that takes longer, or the child dies;
+    Unavailable as `work` raises it; Bug for what else it raises.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        _work(reader, writer, work)
+    os.close(writer)
+    try:
+        answer = _answer(reader, time.monotonic() + seconds)
+    finally:
+        os.close(reader)
+        status = _end(child)
+    if answer is None:
+        why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
+        raise Unavailable("device", (), why)
+    if not answer:
+        how = f"signal {os.WTERMSIG(status)}" if status is not None and os.WIFSIGNALED(status) else "no word"
+        raise Unavailable("device", (), f"reading the driver ended with {how}")
+    kind, value = pickle.loads(answer)  # noqa: S301 - from our own child
+    if kind == "unavailable":
+        raise Unavailable(*value)
+    if kind == "bug":
+        raise Bug(value)
+    result: T = value
+    return result
+
+
+def _answer(reader: int, deadline: float) -> bytes | None:
+    """All that comes through the pipe until it is closed; None where that is not before the deadline."""
+    parts: list[bytes] = []
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([reader], [], [], left)[0]:
+            break
+        part = os.read(reader, 1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return None
+
+
+def _end(child: int) -> int | None:
+    """Kills the child, if it is still there, and gives its status; None where it does not go."""
+    deadline = time.monotonic() + _GRACE
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.002)
+    return None
+
+
+def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
+    """The child: works, answers, and ends without a word; it dies with its parent."""
+    try:
+        os.close(reader)
+        _let_go_of_files(writer)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        answer: tuple[str, Any]
+        try:
+            answer = ("done", work())
+        except Unavailable as error:
+            answer = ("unavailable", (error.plane, error.nodes, error.why))
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            answer = ("bug", f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+        view = memoryview(pickle.dumps(answer))
+        while view:
+            view = view[os.write(writer, view) :]
+    finally:
+        os._exit(0)
+
+
+def _let_go_of_files(keep: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
