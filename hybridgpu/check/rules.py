@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from hybridgpu.check import difference, ignore, importing, migmodel, rendering, site
+from hybridgpu.check import difference, ignore, importing, live, migmodel, rendering, site
 from hybridgpu.check.cross import booking, cards, hooks, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
+from hybridgpu.devices import bind, factsof, nodeconfig
 from hybridgpu.files import manifest, source, yamlerror, yamltree
 from hybridgpu.inventory import (
     classes,
@@ -67,6 +68,7 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(booking, modes, membership, inventoried, upgrades, tolerations, cards, hooks),
             *importer.RULES,
             *_rules(importing, difference),
+            *_rules(factsof, nodeconfig, bind, live),
             *_rules(obstacles, proof, retained, kubernetes_proof, rendering, site, ignore, migmodel),
         )
     )
