@@ -1,0 +1,233 @@
+"""Ten machines as their makers build them, each with what `discover` must say of it, written down by hand."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from testbed.driver import library
+from testbed.driver.machine import Machine
+from tests.devices.sysfs import Cpus, plain
+
+Cut = tuple[tuple[str, int], ...]
+"""What a card is cut into: profile and the memory slice it begins at, in the order of creation."""
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Built:
+    """A machine: its description and CPUs, what is cut (by card), and per card minor, model, GiB, cores and links."""
+
+    description: Mapping[str, Any]
+    cpus: Cpus
+    models: Sequence[str]
+    gib: Sequence[float]
+    minors: Sequence[int]
+    cores: Sequence[str]
+    links: Sequence[Sequence[int] | None]
+    cuts: Mapping[int, Cut] = field(default_factory=dict)
+    slurm: Mapping[str, str] = field(default_factory=dict)
+
+    def make(self, root: Path) -> Machine:
+        """The machine below `root`, cut."""
+        machine = Machine.make(root, self.description)
+        self.cpus.write(root)
+        with nvml(machine):
+            for card, wanted in self.cuts.items():
+                cut(card, wanted)
+        return machine
+
+
+def gpus(model: str, pcis: Sequence[str], **more: Sequence[Any]) -> list[dict[str, Any]]:
+    """Cards of one model at these addresses; what differs from card to card by name."""
+    return [
+        {"model": model, "pci": pci, **{name: values[at] for name, values in more.items() if values[at] is not None}}
+        for at, pci in enumerate(pcis)
+    ]
+
+
+def hgx(model: str, gib: float, links: int, cpus: Cpus, cores: tuple[str, str], **more: Any) -> Built:
+    """Eight cards behind NVSwitches, four a socket."""
+    pcis = [f"0000:{bus:02x}:00.0" for bus in (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)]
+    near = [cpus_of(cpus, at // 4) for at in range(8)]
+    return Built(
+        {"name": model, "gpus": gpus(model, pcis, cpus=near, links=[["switch"] * links] * 8)},
+        cpus,
+        [model] * 8,
+        [gib] * 8,
+        list(range(8)),
+        [cores[at // 4] for at in range(8)],
+        [[-1 if to == at else 0 for to in range(8)] for at in range(8)],
+        **more,
+    )
+
+
+def cpus_of(cpus: Cpus, socket: int) -> str:
+    return ",".join(str(cpu) for core in cpus.sockets[socket] for cpu in core)
+
+
+DGX_CPUS = plain(2, 64, 2, numa=4)
+DGX_A100 = Built(
+    {
+        "name": "dgx-a100",
+        "driver": "550.54.15",
+        "cuda": "12.4",
+        "gpus": gpus(
+            "A100-SXM4-80GB",
+            [f"0000:{bus}:00.0" for bus in ("07", "0f", "47", "4e", "87", "90", "b7", "bd")],
+            minor=[3, 2, 1, 0, 7, 6, 5, 4],
+            cpus=[
+                *("48-63,176-191", "48-63,176-191", "16-31,144-159", "16-31,144-159"),
+                *("112-127,240-255", "112-127,240-255", "80-95,208-223", "80-95,208-223"),
+            ],
+            links=[["switch"] * 12] * 8,
+        ),
+    },
+    DGX_CPUS,
+    ["A100-SXM4-80GB"] * 8,
+    [80] * 8,
+    [3, 2, 1, 0, 7, 6, 5, 4],
+    ["48-63", "48-63", "16-31", "16-31", "112-127", "112-127", "80-95", "80-95"],
+    [[-1 if to == at else 0 for to in range(8)] for at in range(8)],
+)
+"""Minors unlike indices, and NPS4: a card is near a quarter of a socket."""
+
+SEVENTHS: Cut = tuple(("1g.10gb", start) for start in range(7))
+DGX_A100_MIG = Built(
+    **{
+        **{name: getattr(DGX_A100, name) for name in DGX_A100.__dataclass_fields__},
+        "cuts": {
+            0: (("3g.40gb", 0), ("3g.40gb", 4)),
+            1: SEVENTHS,
+            2: (("7g.80gb", 0),),
+            3: (("1g.10gb+me", 0), ("2g.20gb", 2), ("3g.40gb", 4)),
+            4: (("4g.40gb", 0), ("1g.20gb", 4), ("1g.10gb", 6)),
+        },
+    }
+)
+
+H100_CPUS = plain(2, 56, 2)
+T4_CPUS = plain(2, 12, 1)
+MACHINES: dict[str, Built] = {
+    "dgx-a100": DGX_A100,
+    "dgx-a100-mig": DGX_A100_MIG,
+    "hgx-h100": hgx("H100-80GB-HBM3", 80, 18, H100_CPUS, ("0-55", "56-111")),
+    "hgx-h200-mig": hgx(
+        "H200", 141, 18, H100_CPUS, ("0-55", "56-111"), cuts={at: (("3g.71gb", 0), ("3g.71gb", 4)) for at in range(8)}
+    ),
+    "hgx-b200": hgx("B200", 180, 18, plain(2, 48, 2), ("0-47", "48-95")),
+    "a30": Built(
+        {"name": "a30", "gpus": gpus("A30", ["0000:17:00.0", "0000:ca:00.0"], cpus=["0-15", "16-31"], links=[[1] * 4, [0] * 4])},
+        plain(2, 16, 1),
+        ["A30"] * 2,
+        [24] * 2,
+        [0, 1],
+        ["0-15", "16-31"],
+        [[-1, 4], [4, -1]],
+    ),
+    "a30-mig": Built(
+        {"name": "a30-mig", "gpus": gpus("A30", ["0000:17:00.0", "0000:ca:00.0"], cpus=["0-15", "16-31"])},
+        plain(2, 16, 1),
+        ["A30"] * 2,
+        [24] * 2,
+        [0, 1],
+        ["0-15", "16-31"],
+        [None] * 2,
+        {0: (("2g.12gb", 0), ("1g.6gb", 2), ("1g.6gb", 3))},
+    ),
+    "rtx-pro-6000": Built(
+        {
+            "name": "rtx",
+            "gpus": gpus("RTX-PRO-6000-Blackwell-Server-Edition", ["0000:01:00.0", "0000:81:00.0"], cpus=["0-31", "0-31"]),
+        },
+        plain(1, 16, 2),
+        ["RTX-PRO-6000-Blackwell-Server-Edition"] * 2,
+        [96] * 2,
+        [0, 1],
+        ["0-15"] * 2,
+        [None] * 2,
+        {1: (("1g.24gb", 0), ("1g.24gb", 3), ("2g.48gb", 6))},
+    ),
+    "l40s": Built(
+        {"name": "l40s", "gpus": gpus("L40S", ["0000:3d:00.0", "0000:a1:00.0"], cpus=["0-31", "32-63"])},
+        plain(2, 32, 1),
+        ["L40S"] * 2,
+        [48] * 2,
+        [0, 1],
+        ["0-31", "32-63"],
+        [None] * 2,
+    ),
+    "mixed": Built(
+        {
+            "name": "mixed",
+            "gpus": [
+                {"model": "T4", "pci": "0000:3b:00.0", "minor": 1, "cpus": "0-11"},
+                {"model": "A100-PCIE-40GB", "pci": "0000:af:00.0", "minor": 2, "cpus": "12-23"},
+                {"model": "T4", "pci": "0001:02:00.0", "minor": 0, "cpus": "0-23"},
+            ],
+        },
+        T4_CPUS,
+        ["T4", "A100-PCIE-40GB", "T4"],
+        [16, 40, 16],
+        [1, 2, 0],
+        ["0-11", "12-23", "0-23"],
+        [None] * 3,
+        {1: (("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6))},
+    ),
+}
+
+
+@contextmanager
+def nvml(machine: Machine) -> Iterator[None]:
+    """pynvml over a machine, in this process."""
+    with library.over(machine.root):
+        pynvml.nvmlInit()
+        try:
+            yield
+        finally:
+            pynvml.nvmlShutdown()
+
+
+def cut(card: int, wanted: Cut) -> None:
+    """Turns MIG on and creates the instances, a compute instance over each; where the card is idle."""
+    device = pynvml.nvmlDeviceGetHandleByIndex(card)
+    pynvml.nvmlDeviceSetMigMode(device, 1)
+    ids = dict(_profiles(device))
+    for profile, start in wanted:
+        number, size, slices = ids[profile]
+        place = pynvml.c_nvmlGpuInstancePlacement_t(start, size)
+        gi = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, number, ctypes.byref(place))
+        pynvml.nvmlGpuInstanceCreateComputeInstance(gi, _spanning(gi, slices))
+
+
+def _profiles(device: Any) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Each profile by name: its id, its size in memory slices, its compute slices."""
+    for kind in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        try:
+            info = pynvml.nvmlDeviceGetGpuInstanceProfileInfoV(device, kind)
+        except pynvml.NVMLError:
+            continue
+        count = ctypes.c_uint(0)
+        pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(device, info.id, None, ctypes.byref(count))
+        places = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+        pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(device, info.id, places, ctypes.byref(count))
+        yield str(info.name).removeprefix("MIG "), (info.id, places[0].size, info.sliceCount)
+
+
+def _spanning(gi: Any, slices: int) -> int:
+    """The id of the compute instance profile that takes all of the GPU instance."""
+    for kind in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        try:
+            info = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfoV(gi, kind, 0)
+        except pynvml.NVMLError:
+            continue
+        if info.sliceCount == slices:
+            return int(info.id)
+    raise AssertionError(f"no compute instance of {slices} slices")
