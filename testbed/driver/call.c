@@ -1,4 +1,4 @@
-/* The frame of every call. The only place that holds anything beyond the state: how often the library is initialised. */
+/* The frame of every call. What it holds beyond the state is only how often the library is initialised. */
 #include "call.h"
 
 #include <errno.h>

@@ -9,7 +9,8 @@
 
 #include "nvml.h"
 
-/* Lets a process appear on a card: kind 0 compute, 1 graphics, 2 MPS; with MIG in a GPU and compute instance, else -1. */
+/* Lets a process appear on a card: kind 0 compute, 1 graphics, 2 MPS; with MIG in a GPU and compute instance,
+ * else -1. */
 EXPORT nvmlReturn_t gpusim_run(unsigned int card, unsigned int pid, unsigned int kind, int gpu_instance,
                                int compute_instance, uint64_t memory);
 

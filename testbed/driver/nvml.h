@@ -76,7 +76,10 @@ typedef enum {
     NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1,
     NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
 } nvmlIntNvLinkDeviceType_t;
-typedef enum { NVML_GPU_VIRTUALIZATION_MODE_NONE = 0, NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH = 1 } nvmlGpuVirtualizationMode_t;
+typedef enum {
+    NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
+    NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH = 1
+} nvmlGpuVirtualizationMode_t;
 typedef unsigned int nvmlAffinityScope_t;
 typedef unsigned int nvmlBrandType_t;
 typedef unsigned int nvmlDeviceArchitecture_t;

@@ -27,8 +27,9 @@ __attribute__((format(printf, 3, 0))) static bool place(struct tree *tree, char 
                                                         va_list arguments)
 {
     const int root = snprintf(path, PATH_LENGTH, "%s/", tree->root);
-    const int more = root < 0 || root >= PATH_LENGTH ? PATH_LENGTH
-                                                     : vsnprintf(path + root, (size_t)(PATH_LENGTH - root), format, arguments);
+    int more = PATH_LENGTH;
+    if (root > 0 && root < PATH_LENGTH)
+        more = vsnprintf(path + root, (size_t)(PATH_LENGTH - root), format, arguments);
     if (more < 0 || root + more >= PATH_LENGTH)
         tree->failed = ENAMETOOLONG;
     return tree->failed == 0;
@@ -165,7 +166,8 @@ static void write_sys(struct tree *tree, const struct card *card, const char *na
 
 static void write_sys(struct tree *tree, const struct card *card, const char *name, const char *format, ...)
 {
-    FILE *file = open_file(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, name);
+    FILE *file =
+        open_file(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, name);
     if (file != NULL) {
         va_list arguments;
         va_start(arguments, format);
@@ -215,7 +217,8 @@ static void remove_card(struct tree *tree, const struct card *card)
     static const char *const entries[] = {"vendor", "device",   "class",  "numa_node", "local_cpulist",
                                           "resource", "config", ""};
     for (unsigned int i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        remove_entry(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, entries[i]);
+        remove_entry(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device,
+                     entries[i]);
     remove_entry(tree, "proc/driver/nvidia/gpus/%04x:%02x:%02x.0/information", card->domain, card->bus, card->device);
     remove_entry(tree, "proc/driver/nvidia/gpus/%04x:%02x:%02x.0", card->domain, card->bus, card->device);
     remove_entry(tree, "dev/nvidia%u", card->minor);

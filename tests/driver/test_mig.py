@@ -9,22 +9,22 @@ from typing import Any
 
 import pynvml as nv
 import pytest
+
 from testbed.driver import library
 from testbed.driver.library import NvmlError
 from testbed.driver.machine import Machine
-
-from tests.driver.world import number, nvml
+from tests.driver.world import Untyped, number, nvml
 
 AMPERE, HOPPER = "A100-SXM4-80GB", "H100-80GB-HBM3"
 P3G, P1G, SPAN_3G, SPAN_1G = 9, 19, 2, 0
 PID = 5000
 
 
-def card(index: int = 0) -> Any:
+def card(index: int = 0) -> Untyped:
     return nv.nvmlDeviceGetHandleByIndex(index)
 
 
-def place(start: int, size: int) -> Any:
+def place(start: int, size: int) -> Untyped:
     return ctypes.byref(nv.c_nvmlGpuInstancePlacement_t(start, size))
 
 
@@ -291,7 +291,10 @@ def test_a_process_is_seen_on_its_instance_and_on_its_card(make: Callable[..., M
 def test_an_absent_card_shifts_those_behind_it(make: Callable[..., Machine]) -> None:
     machine = make(AMPERE, HOPPER, "T4")
     with nvml(machine):
-        names = lambda: [nv.nvmlDeviceGetName(card(i)) for i in range(nv.nvmlDeviceGetCount())]  # noqa: E731
+
+        def names() -> list[str]:
+            return [nv.nvmlDeviceGetName(card(i)) for i in range(nv.nvmlDeviceGetCount())]
+
         whole, handle = names(), card(0)
         machine.break_card(0, "absent")
         machine.reboot()

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pynvml
+
 from testbed.driver import library
 from testbed.driver.machine import Machine
+
+Untyped = Any
+"""A handle, structure or answer of pynvml's, which has no types."""
 
 GIB = 2**30
 DESCRIPTION: dict[str, Any] = {
@@ -92,7 +96,7 @@ def world(root: Path) -> Iterator[World]:
         yield World(machine, cards, gi, ci, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(cards[CUT], 0))
 
 
-def fields(structure: Any) -> dict[str, Any]:
+def fields(structure: Untyped) -> dict[str, Any]:
     """A structure's fields by name, with their values as Python has them; handles as numbers."""
     found: dict[str, Any] = {}
     for name, *_ in structure._fields_ if hasattr(structure, "_fields_") else [(n,) for n in vars(structure)]:
@@ -107,6 +111,6 @@ def fields(structure: Any) -> dict[str, Any]:
     return found
 
 
-def number(handle: Any) -> int:
+def number(handle: Untyped) -> int:
     """A handle as a number; two handles are the same if these are."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
