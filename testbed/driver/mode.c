@@ -46,7 +46,7 @@ static nvmlReturn_t set_mig(struct machine *machine, struct card *card, unsigned
     }
     card->mig_pending = mode;
     if (card->passthrough)
-        *activation = NVML_ERROR_NOT_SUPPORTED;
+        *activation = NVML_ERROR_RESET_REQUIRED;
     else if (!card_is_idle(card))
         *activation = NVML_ERROR_IN_USE;
     else

@@ -212,7 +212,8 @@ typedef struct {
 typedef struct {
     unsigned char clusterUuid[16];
     nvmlReturn_t status;
-    unsigned int cliqueId, state;
+    unsigned int cliqueId;
+    unsigned char state;
 } nvmlGpuFabricInfo_t;
 
 /* Later versions begin like the earlier ones: the second has a health mask, the third a summary of it too. */
@@ -220,7 +221,9 @@ typedef struct {
     unsigned int version;
     unsigned char clusterUuid[16];
     nvmlReturn_t status;
-    unsigned int cliqueId, state, healthMask;
+    unsigned int cliqueId;
+    unsigned char state;
+    unsigned int healthMask;
 } nvmlGpuFabricInfo_v2_t;
 
 typedef struct {

@@ -424,8 +424,8 @@ PROCESSES = [
         _samples,
         answers(
             [
-                {"pid": pid, "timeStamp": 0, "smUtil": 0, "memUtil": 0, "encUtil": 0, "decUtil": 0}
-                for pid in (COMPUTES, DRAWS, SHARES)
+                {"pid": pid, "timeStamp": 0, "smUtil": 30, "memUtil": 0, "encUtil": 0, "decUtil": 0}
+                for pid in (COMPUTES, SHARES)
             ]
         ),
         WHOLE,

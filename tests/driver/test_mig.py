@@ -79,7 +79,7 @@ def test_a_pending_mode_can_be_taken_back(make: Callable[..., Machine]) -> None:
 def test_mode_stays_pending_where_the_card_is_passed_through(make: Callable[..., Machine]) -> None:
     machine = make(gpus=[{"model": AMPERE, "passthrough": True}])
     with nvml(machine):
-        assert set_mode(1) == (nv.NVML_ERROR_NOT_SUPPORTED, [0, 1])
+        assert set_mode(1) == (nv.NVML_ERROR_RESET_REQUIRED, [0, 1])
         assert refused(lambda: machine.reset(0)) == nv.NVML_ERROR_NOT_SUPPORTED
         machine.reboot()
         assert nv.nvmlDeviceGetMigMode(card()) == [1, 1]
@@ -212,6 +212,7 @@ def test_compute_instances_share_a_gpu_instance(make: Callable[..., Machine]) ->
         nv.nvmlGpuInstanceCreateComputeInstance(gi, 0)
         migs = [nv.nvmlDeviceGetMigDeviceHandleByIndex(card(), i) for i in range(3)]
         names = [nv.nvmlDeviceGetName(mig).rsplit(" ", 1)[-1] for mig in migs]
+        assert [nv.nvmlDeviceGetIndex(mig) for mig in migs] == [0, 1, 2]
         assert names == ["3c.7g.80gb", "2c.7g.80gb", "1c.7g.80gb"]
         assert error(lambda: nv.nvmlGpuInstanceCreateComputeInstance(gi, 3)) == nv.NVML_ERROR_INSUFFICIENT_RESOURCES
         nv.nvmlComputeInstanceDestroy(first)

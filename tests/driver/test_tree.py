@@ -73,3 +73,14 @@ def test_a_card_in_proc_and_sys(world: World) -> None:
     assert (pci / "config").read_bytes()[:4] == bytes.fromhex("de10b220")
     assert "550.54.15" in (root / "proc/driver/nvidia/version").read_text()
     assert (root / "proc/modules").read_text().startswith("nvidia ")
+
+
+def test_each_boot_has_an_id(make: Callable[..., Machine]) -> None:
+    machine = make("T4")
+    path = machine.root / "proc/sys/kernel/random/boot_id"
+    first = path.read_text()
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n", first)
+    machine.reset(0)
+    assert path.read_text() == first
+    machine.reboot()
+    assert path.read_text() != first

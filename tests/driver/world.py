@@ -92,7 +92,7 @@ def world(root: Path) -> Iterator[World]:
         pynvml.nvmlGpuInstanceCreateComputeInstance(small, SPANNING_1G)
         machine.run(CUT, IN_3G, "compute", gi=1, ci=0, memory=GIB)
         for pid, kind in ((COMPUTES, "compute"), (DRAWS, "graphics"), (SHARES, "mps")):
-            machine.run(WHOLE, pid, kind, memory=GIB)
+            machine.run(WHOLE, pid, kind, memory=GIB, utilization=30 if kind != "graphics" else 0)
         yield World(machine, cards, gi, ci, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(cards[CUT], 0))
 
 
