@@ -1,4 +1,4 @@
-/* The frame of every call. The only place that holds anything beyond the state: how often the library is initialised. */
+/* The frame of every call. What it holds beyond the state is only how often the library is initialised. */
 #include "call.h"
 
 #include <errno.h>
@@ -161,9 +161,11 @@ nvmlReturn_t call_begin(struct call *call, const char *function, enum access acc
     nvmlReturn_t result = call_check(function);
     if (result != NVML_SUCCESS)
         return result;
+    if (access == PRIVILEGED && !store_may_change(library.root))
+        return NVML_ERROR_NO_PERMISSION;
     for (;;) {
         memset(call, 0, sizeof *call);
-        result = result_of((access == READ ? store_read : store_lock)(library.root, &call->store));
+        result = result_of((access == CHANGE ? store_lock : store_read)(library.root, &call->store));
         if (result != NVML_SUCCESS)
             return result;
         call->machine = call->store.machine;

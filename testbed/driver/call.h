@@ -6,7 +6,8 @@
 #include "nvml.h"
 #include "store.h"
 
-enum access { READ, CHANGE };
+/* PRIVILEGED only reads, but is root's by the reference: here his who may change the state. */
+enum access { READ, PRIVILEGED, CHANGE };
 
 struct call {
     struct store store;

@@ -148,7 +148,8 @@ static bool add_cards(struct context *context, const struct json *value)
     const struct json *count = keys_member(value, "count");
     if (keys_member(value, "model") == NULL)
         return keys_fail(context, value, "needs a model");
-    const bool is_one = keys_member(value, "uuid") || keys_member(value, "serial") || keys_member(value, "minor") || keys_member(value, "pci");
+    const bool is_one = keys_member(value, "uuid") || keys_member(value, "serial") || keys_member(value, "minor") ||
+                        keys_member(value, "pci");
     if (count != NULL && count->kind == JSON_NUMBER && count->number != 1 && is_one)
         return keys_fail(context, count, "cannot stand beside uuid, serial, minor or pci, which are one card's");
     for (long long i = 0; i < (count == NULL || count->kind != JSON_NUMBER ? 1 : count->number); i++) {

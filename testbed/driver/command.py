@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--gi", type=int, default=WHOLE_CARD, help="GPU instance id, on a card with MIG")
     run.add_argument("--ci", type=int, default=WHOLE_CARD, help="compute instance id within it")
     run.add_argument("--memory", type=int, default=0, metavar="MIB")
+    run.add_argument("--utilization", type=int, default=0, metavar="PERCENT")
     commands.add_parser("end", help="end a process").add_argument("pid", type=int)
     broken = commands.add_parser("break", help="break a card")
     broken.add_argument("card", type=int)
@@ -56,7 +57,7 @@ def _perform(machine: Machine, asked: argparse.Namespace) -> None:
         case "show":
             print(json.dumps(machine.show(), indent=2))
         case "run":
-            machine.run(asked.card, asked.pid, asked.kind, asked.gi, asked.ci, asked.memory * 2**20)
+            machine.run(asked.card, asked.pid, asked.kind, asked.gi, asked.ci, asked.memory * 2**20, asked.utilization)
         case "end":
             machine.end(asked.pid)
         case "break":

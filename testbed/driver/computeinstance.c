@@ -80,7 +80,7 @@ EXPORT nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t instance)
 EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsigned int id,
                                                        nvmlComputeInstance_t *instances, unsigned int *count)
 {
-    CALL(READ, instance, GPU_INSTANCE, instances != NULL && count != NULL);
+    CALL(PRIVILEGED, instance, GPU_INSTANCE, instances != NULL && count != NULL);
     const unsigned int slices = computeprofile_slices(instance_profile(call.card, call.on.gpu_instance), id);
     if (slices == 0)
         return call_end(&call, NVML_ERROR_INVALID_ARGUMENT);
@@ -96,7 +96,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instanc
 EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t instance, unsigned int id,
                                                           nvmlComputeInstance_t *compute)
 {
-    CALL(READ, instance, GPU_INSTANCE, compute != NULL);
+    CALL(PRIVILEGED, instance, GPU_INSTANCE, compute != NULL);
     call.on.compute_instance = instance_compute(call.on.gpu_instance, id);
     if (call.on.compute_instance == NULL)
         return call_end(&call, NVML_ERROR_NOT_FOUND);

@@ -99,7 +99,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuI
                                                                         nvmlComputeInstancePlacement_t *placements,
                                                                         unsigned int *count)
 {
-    CALL(READ, instance, GPU_INSTANCE, count != NULL);
+    CALL(PRIVILEGED, instance, GPU_INSTANCE, count != NULL);
     const struct profile *in = instance_profile(call.card, call.on.gpu_instance);
     const unsigned int slices = computeprofile_slices(in, id);
     if (slices == 0)
@@ -113,7 +113,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuI
 EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t instance, unsigned int id,
                                                                        unsigned int *count)
 {
-    CALL(READ, instance, GPU_INSTANCE, count != NULL);
+    CALL(PRIVILEGED, instance, GPU_INSTANCE, count != NULL);
     const struct profile *in = instance_profile(call.card, call.on.gpu_instance);
     const unsigned int slices = computeprofile_slices(in, id);
     if (slices == 0)

@@ -47,15 +47,16 @@ static nvmlReturn_t run(struct card *card, const struct process *process)
 }
 
 nvmlReturn_t gpusim_run(unsigned int number, unsigned int pid, unsigned int kind, int gpu_instance,
-                        int compute_instance, uint64_t memory)
+                        int compute_instance, uint64_t memory, unsigned int utilization)
 {
-    CALL(CHANGE, NULL, NOTHING, pid != 0 && kind < PROCESS_KINDS);
+    CALL(CHANGE, NULL, NOTHING, pid != 0 && kind < PROCESS_KINDS && utilization <= 100);
     struct card *card = card_at(&call, number);
     const struct process process = {.pid = pid,
                                     .kind = kind,
                                     .gpu_instance = (uint32_t)gpu_instance,
                                     .compute_instance = (uint32_t)compute_instance,
-                                    .memory = memory};
+                                    .memory = memory,
+                                    .utilization = utilization};
     return call_end(&call, card == NULL ? NVML_ERROR_NOT_FOUND : run(card, &process));
 }
 

@@ -9,9 +9,11 @@
 
 #include "nvml.h"
 
-/* Lets a process appear on a card: kind 0 compute, 1 graphics, 2 MPS; with MIG in a GPU and compute instance, else -1. */
+/* Lets a process appear on a card: kind 0 compute, 1 graphics, 2 MPS; with MIG in a GPU and compute instance,
+ * else -1. Memory in bytes,
+ * utilization in percent. */
 EXPORT nvmlReturn_t gpusim_run(unsigned int card, unsigned int pid, unsigned int kind, int gpu_instance,
-                               int compute_instance, uint64_t memory);
+                               int compute_instance, uint64_t memory, unsigned int utilization);
 
 /* Ends a process on every card it is on. */
 EXPORT nvmlReturn_t gpusim_end(unsigned int pid);

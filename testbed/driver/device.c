@@ -17,14 +17,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
     return call_end(&call, call_text(name, length, text));
 }
 
-/* Of a card: its place among those that are there. Of a MIG device: see migdevice.c. */
-EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
-{
-    CALL(READ, device, CARD, index != NULL);
-    *index = call_index(call.machine, call.on.slot);
-    return call_end(&call, NVML_SUCCESS);
-}
-
 EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor_number)
 {
     CALL(READ, device, CARD, minor_number != NULL);

@@ -87,7 +87,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance)
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *instances,
                                               unsigned int *count)
 {
-    CALL(READ, device, CARD, instances != NULL && count != NULL);
+    CALL(PRIVILEGED, device, CARD, instances != NULL && count != NULL);
     const int number = gpuprofile_by_id(call.machine, call.card, id);
     if (!call.card->mig || number < 0)
         return call_end(&call, number < 0 && call.card->mig ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED);
@@ -102,7 +102,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int 
 
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *instance)
 {
-    CALL(READ, device, CARD, instance != NULL);
+    CALL(PRIVILEGED, device, CARD, instance != NULL);
     if (!call.card->mig)
         return call_end(&call, NVML_ERROR_NOT_SUPPORTED);
     call.on.gpu_instance = card_instance(call.card, id);

@@ -137,7 +137,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t d
                                                                   nvmlGpuInstancePlacement_t *placements,
                                                                   unsigned int *count)
 {
-    CALL(READ, device, CARD, count != NULL);
+    CALL(PRIVILEGED, device, CARD, count != NULL);
     const int number = gpuprofile_by_id(call.machine, call.card, id);
     if (number < 0)
         return call_end(&call, NVML_ERROR_NOT_SUPPORTED);
@@ -155,7 +155,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device, uns
 /* How many more would fit: places of one profile do not overlap each other. */
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int id, unsigned int *count)
 {
-    CALL(READ, device, CARD, count != NULL);
+    CALL(PRIVILEGED, device, CARD, count != NULL);
     const int number = gpuprofile_by_id(call.machine, call.card, id);
     if (number < 0 || !call.card->mig)
         return call_end(&call, NVML_ERROR_NOT_SUPPORTED);

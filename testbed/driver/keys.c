@@ -34,7 +34,8 @@ bool keys_read(struct context *context, const struct json *object, const struct 
         const bool is_boolean = key->kind == JSON_TRUE && member->kind == JSON_FALSE;
         if (member->kind != key->kind && !is_boolean) {
             char text[64];
-            snprintf(text, sizeof text, "must be %s", key->kind == JSON_TRUE ? "true or false" : json_kind_name(key->kind));
+            snprintf(text, sizeof text, "must be %s",
+                     key->kind == JSON_TRUE ? "true or false" : json_kind_name(key->kind));
             return keys_fail(context, member, text);
         }
         if (!key->read(context, member, card))

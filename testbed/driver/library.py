@@ -50,7 +50,7 @@ def load() -> ctypes.CDLL:
     library.nvmlErrorString.restype = ctypes.c_char_p
     library.gpusim_show.restype = ctypes.c_void_p
     library.gpusim_free.argtypes = [ctypes.c_void_p]
-    library.gpusim_run.argtypes = [ctypes.c_uint] * 3 + [ctypes.c_int] * 2 + [ctypes.c_uint64]
+    library.gpusim_run.argtypes = [ctypes.c_uint] * 3 + [ctypes.c_int] * 2 + [ctypes.c_uint64, ctypes.c_uint]
     library.gpusim_break.argtypes = [ctypes.c_uint, ctypes.c_char_p]
     library.gpusim_faults.argtypes = [ctypes.c_char_p]
     return library

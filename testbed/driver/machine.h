@@ -58,6 +58,7 @@ struct process {
     uint32_t pid, kind; /* pid 0: a free slot */
     uint32_t gpu_instance, compute_instance; /* NVML_NO_INSTANCE: on the whole card */
     uint64_t memory;
+    uint32_t utilization, pad; /* of the multiprocessors, in percent */
 };
 
 struct card {

@@ -56,11 +56,18 @@ class Machine:
             return shown
 
     def run(
-        self, card: int, pid: int, kind: str = "compute", gi: int = WHOLE_CARD, ci: int = WHOLE_CARD, memory: int = 0
+        self,
+        card: int,
+        pid: int,
+        kind: str = "compute",
+        gi: int = WHOLE_CARD,
+        ci: int = WHOLE_CARD,
+        memory: int = 0,
+        utilization: int = 0,
     ) -> None:
-        """Let a process appear on a card, on a card with MIG in an instance; `memory` in bytes."""
+        """Let a process appear on a card, on a card with MIG in an instance; `memory` in bytes, `utilization` in %."""
         with library.over(self.root) as driver:
-            library.check(driver.gpusim_run(card, pid, KINDS.index(kind), gi, ci, memory))
+            library.check(driver.gpusim_run(card, pid, KINDS.index(kind), gi, ci, memory, utilization))
 
     def end(self, pid: int) -> None:
         """End a process wherever it is."""

@@ -42,6 +42,31 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, uns
     return call_end(&call, NVML_SUCCESS);
 }
 
+struct place {
+    const struct target *of;
+    unsigned int index;
+};
+
+static bool is_it(struct target *target, void *context)
+{
+    struct place *place = context;
+    if (target->compute_instance == place->of->compute_instance)
+        return true;
+    place->index++;
+    return false;
+}
+
+/* Of a card its place among those that are there, of a MIG device its place on its card. */
+EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
+{
+    CALL(READ, device, CARD | MIG, index != NULL);
+    struct place place = {.of = &call.on};
+    if (call.on.kind == MIG)
+        uuid_each_device(call.machine, call.on.slot, is_it, &place);
+    *index = call.on.kind == MIG ? place.index : call_index(call.machine, call.on.slot);
+    return call_end(&call, NVML_SUCCESS);
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)
 {
     CALL(READ, mig, MIG, device != NULL);

@@ -1,9 +1,10 @@
 /* Modes: MIG, compute, persistence.
  *
- * MIG mode by the MIG user guide and the API reference: up to Hopper it needs a reset, which NVML tries itself. Where the
- * card is not idle, or is passed through to a machine that cannot reset it, the mode stays pending: the call succeeds,
- * and the activation status says why. From Hopper on nothing is ever pending: a card in use refuses. While there are GPU
- * instances MIG cannot be disabled (`In use by another client`). */
+ * MIG mode by the MIG user guide and the API reference: before Hopper it needs a reset, which NVML tries itself. Where
+ * the card is not idle, or is passed through to a machine that cannot reset it, the mode stays pending: the call
+ * succeeds, and the activation status says why. From Hopper on nothing is ever pending: a card in use refuses. While
+ * there are GPU instances MIG cannot be disabled (`In use by another client`): assumed of both, by what nvidia-smi is
+ * reported to say. */
 #include "mode.h"
 
 #include "call.h"
@@ -45,7 +46,7 @@ static nvmlReturn_t set_mig(struct machine *machine, struct card *card, unsigned
     }
     card->mig_pending = mode;
     if (card->passthrough)
-        *activation = NVML_ERROR_NOT_SUPPORTED;
+        *activation = NVML_ERROR_RESET_REQUIRED;
     else if (!card_is_idle(card))
         *activation = NVML_ERROR_IN_USE;
     else

@@ -76,7 +76,10 @@ typedef enum {
     NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1,
     NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
 } nvmlIntNvLinkDeviceType_t;
-typedef enum { NVML_GPU_VIRTUALIZATION_MODE_NONE = 0, NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH = 1 } nvmlGpuVirtualizationMode_t;
+typedef enum {
+    NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
+    NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH = 1
+} nvmlGpuVirtualizationMode_t;
 typedef unsigned int nvmlAffinityScope_t;
 typedef unsigned int nvmlBrandType_t;
 typedef unsigned int nvmlDeviceArchitecture_t;
@@ -209,7 +212,8 @@ typedef struct {
 typedef struct {
     unsigned char clusterUuid[16];
     nvmlReturn_t status;
-    unsigned int cliqueId, state;
+    unsigned int cliqueId;
+    unsigned char state;
 } nvmlGpuFabricInfo_t;
 
 /* Later versions begin like the earlier ones: the second has a health mask, the third a summary of it too. */
@@ -217,7 +221,9 @@ typedef struct {
     unsigned int version;
     unsigned char clusterUuid[16];
     nvmlReturn_t status;
-    unsigned int cliqueId, state, healthMask;
+    unsigned int cliqueId;
+    unsigned char state;
+    unsigned int healthMask;
 } nvmlGpuFabricInfo_v2_t;
 
 typedef struct {

@@ -63,29 +63,28 @@ LISTS(nvmlDeviceGetComputeRunningProcesses, PROCESS_COMPUTE)
 LISTS(nvmlDeviceGetGraphicsRunningProcesses, PROCESS_GRAPHICS)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses, PROCESS_MPS)
 
-/* Pretended processes hold memory and compute nothing. Not served on a card in MIG mode (API reference). */
+/* A sample for each process that is not idle, as of now. Not served on a card in MIG mode (API reference). */
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                                     unsigned int *count, unsigned long long last)
 {
     CALL(READ, device, CARD, count != NULL);
-    (void)last;
     if (call.card->mig)
         return call_end(&call, NVML_ERROR_NOT_SUPPORTED);
-    const unsigned int room = *count;
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    const unsigned long long now = (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_nsec / 1000;
+    const unsigned int room = samples == NULL ? 0 : *count;
     *count = 0;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    for (unsigned int i = 0; i < MAX_PROCESSES; i++) {
-        if (call.card->processes[i].pid == 0)
+    for (unsigned int i = 0; i < MAX_PROCESSES && last < now; i++) {
+        const struct process *process = &call.card->processes[i];
+        if (process->pid == 0 || process->utilization == 0)
             continue;
-        if (samples != NULL && *count < room)
+        if (*count < room)
             samples[*count] = (nvmlProcessUtilizationSample_t){
-                .pid = call.card->processes[i].pid,
-                .timeStamp = (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000,
-            };
+                .pid = process->pid, .timeStamp = now, .smUtil = process->utilization};
         ++*count;
     }
     if (*count == 0)
         return call_end(&call, NVML_ERROR_NOT_FOUND);
-    return call_end(&call, *count > room || samples == NULL ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS);
+    return call_end(&call, *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS);
 }

@@ -96,6 +96,13 @@ int store_lock(const char *root, struct store *store)
     return failed;
 }
 
+/* Whether we may take the lock, by the rights we act with. */
+bool store_may_change(const char *root)
+{
+    char path[PATH_LENGTH];
+    return join(path, root, "gpusim.lock") == 0 && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
 static int write_all(int file, const char *bytes, size_t size)
 {
     while (size > 0) {

@@ -21,6 +21,7 @@ struct store {
 int store_read(const char *root, struct store *store);
 int store_lock(const char *root, struct store *store);
 int store_commit(const char *root, struct store *store);
+bool store_may_change(const char *root);
 void store_close(struct store *store);
 
 /* Writes the first state, unless there is one: EEXIST. */

@@ -27,8 +27,9 @@ __attribute__((format(printf, 3, 0))) static bool place(struct tree *tree, char 
                                                         va_list arguments)
 {
     const int root = snprintf(path, PATH_LENGTH, "%s/", tree->root);
-    const int more = root < 0 || root >= PATH_LENGTH ? PATH_LENGTH
-                                                     : vsnprintf(path + root, (size_t)(PATH_LENGTH - root), format, arguments);
+    int more = PATH_LENGTH;
+    if (root > 0 && root < PATH_LENGTH)
+        more = vsnprintf(path + root, (size_t)(PATH_LENGTH - root), format, arguments);
     if (more < 0 || root + more >= PATH_LENGTH)
         tree->failed = ENAMETOOLONG;
     return tree->failed == 0;
@@ -115,6 +116,17 @@ __attribute__((format(printf, 2, 3))) static bool is_there(struct tree *tree, co
     return placed && access(path, F_OK) == 0;
 }
 
+/* A new id with each boot, the same for whoever asks in between. */
+static void write_boot(struct tree *tree)
+{
+    const uint64_t *text = &tree->machine->description;
+    FILE *file = open_file(tree, "proc/sys/kernel/random/boot_id");
+    if (file != NULL)
+        fprintf(file, "%08x-%04x-4000-8000-%012llx\n", (unsigned int)*text, (unsigned int)(*text >> 32 & 0xffff),
+                (unsigned long long)tree->machine->boots);
+    close_file(tree, file);
+}
+
 static void write_access(struct tree *tree, FILE *file, unsigned int minor_number, unsigned int mode)
 {
     if (file != NULL)
@@ -165,7 +177,8 @@ static void write_sys(struct tree *tree, const struct card *card, const char *na
 
 static void write_sys(struct tree *tree, const struct card *card, const char *name, const char *format, ...)
 {
-    FILE *file = open_file(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, name);
+    FILE *file =
+        open_file(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, name);
     if (file != NULL) {
         va_list arguments;
         va_start(arguments, format);
@@ -182,6 +195,8 @@ static void write_pci(struct tree *tree, const struct card *card)
     cpulist_write(card->cpus, MAX_CPUS, cpus, sizeof cpus);
     write_sys(tree, card, "vendor", "0x10de\n");
     write_sys(tree, card, "device", "0x%04x\n", device);
+    write_sys(tree, card, "subsystem_vendor", "0x0000\n"); /* as NVML: not known */
+    write_sys(tree, card, "subsystem_device", "0x0000\n");
     write_sys(tree, card, "class", "0x030200\n");
     write_sys(tree, card, "numa_node", "%d\n", card->numa);
     write_sys(tree, card, "local_cpulist", "%s\n", cpus);
@@ -212,10 +227,11 @@ static void write_card(struct tree *tree, const struct card *card)
 
 static void remove_card(struct tree *tree, const struct card *card)
 {
-    static const char *const entries[] = {"vendor", "device",   "class",  "numa_node", "local_cpulist",
-                                          "resource", "config", ""};
+    static const char *const entries[] = {"vendor",    "device",        "subsystem_vendor", "subsystem_device", "class",
+                                          "numa_node", "local_cpulist", "resource",         "config",           ""};
     for (unsigned int i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        remove_entry(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device, entries[i]);
+        remove_entry(tree, "sys/bus/pci/devices/%04x:%02x:%02x.0/%s", card->domain, card->bus, card->device,
+                     entries[i]);
     remove_entry(tree, "proc/driver/nvidia/gpus/%04x:%02x:%02x.0/information", card->domain, card->bus, card->device);
     remove_entry(tree, "proc/driver/nvidia/gpus/%04x:%02x:%02x.0", card->domain, card->bus, card->device);
     remove_entry(tree, "dev/nvidia%u", card->minor);
@@ -264,6 +280,7 @@ int tree_write(const char *root, const struct machine *machine)
         write_minors(&tree);
         write_driver(&tree);
     }
+    write_boot(&tree);
     for (unsigned int slot = 0; slot < machine->cards_count; slot++) {
         struct card card = machine->cards[slot];
         /* A device file is the last of a card that is made, and the last that goes. */

@@ -66,7 +66,9 @@ static nvmlReturn_t find(struct call *call, const char *uuid, nvmlDevice_t *devi
     for (unsigned int slot = 0; slot < call->machine->cards_count; slot++) {
         struct target target = {.kind = CARD, .slot = slot, .card = &call->machine->cards[slot]};
         const bool is_card = strcmp(target.card->uuid, uuid) == 0;
-        if (target.card->fault == FAULT_ABSENT || (!is_card && !uuid_each_device(call->machine, slot, matches, &search)))
+        if (target.card->fault == FAULT_ABSENT)
+            continue;
+        if (!is_card && !uuid_each_device(call->machine, slot, matches, &search))
             continue;
         const nvmlReturn_t result = call_other(call, handle_make(CARD, &target), &target);
         if (result == NVML_SUCCESS)

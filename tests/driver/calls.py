@@ -8,27 +8,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import pynvml as nv
-from testbed.driver import library
 
+from testbed.driver import library
 from tests.driver.world import (
-    COMPUTES, CUT, DRAWS, GIB, HOPPER, PROFILE_1G, PROFILE_3G, SHARES, SPANNING_3G, WHOLE, WITHOUT_MIG, World,
-    fields, number,
+    COMPUTES,
+    CUT,
+    DRAWS,
+    GIB,
+    HOPPER,
+    SHARES,
+    WHOLE,
+    WITHOUT_MIG,
+    Untyped,
+    World,
+    fields,
+    number,
 )  # fmt: skip
 
 NO_INSTANCE = 0xFFFFFFFF
 MIB = 2**20
-A100_3G = {
-    "id": 9, "isP2pSupported": 0, "sliceCount": 3, "instanceCount": 2, "multiprocessorCount": 42, "copyEngineCount": 3,
-    "decoderCount": 2, "encoderCount": 0, "jpegCount": 0, "ofaCount": 0, "memorySizeMB": 40576,
-}  # fmt: skip
-SHARED = {
-    "sharedCopyEngineCount": 3, "sharedDecoderCount": 2, "sharedEncoderCount": 0, "sharedJpegCount": 0, "sharedOfaCount": 0,
-}  # fmt: skip
-COMPUTE_2C = {"id": 1, "sliceCount": 2, "instanceCount": 1, "multiprocessorCount": 28, **SHARED}
 PCI = {
-    "domain": 1, "bus": 0x0F, "device": 0x1F, "pciDeviceId": 0x20B210DE, "pciSubSystemId": 0,
+    "domain": 1,
+    "bus": 0x0F,
+    "device": 0x1F,
+    "pciDeviceId": 0x20B210DE,
+    "pciSubSystemId": 0,
     "busId": "00000001:0F:1F.0",
-}  # fmt: skip
+}
 CLUSTER = bytes.fromhex("00112233445566778899aabbccddeeff")
 BUSY = [{"pid": COMPUTES, "usedGpuMemory": GIB, "gpuInstanceId": NO_INSTANCE, "computeInstanceId": NO_INSTANCE}]
 
@@ -43,39 +49,39 @@ class Call:
     on: int | None = None
 
 
-def raw(symbol: str, *arguments: Any) -> None:
+def raw(symbol: str, *arguments: Untyped) -> None:
     """Call a name that pynvml has no function for, and raise what it answers as pynvml would."""
     code = getattr(library.load(), symbol)(*arguments)
     if code != 0:
         raise nv.NVMLError(code)
 
 
-def filled(structure: Any, symbol: str, *arguments: Any) -> dict[str, Any]:
+def filled(structure: Untyped, symbol: str, *arguments: Untyped) -> dict[str, Any]:
     """What a call writes into a structure, its last argument."""
     raw(symbol, *arguments, ctypes.byref(structure))
     return fields(structure)
 
 
-def text(symbol: str, handle: Any, size: int) -> str:
+def text(symbol: str, handle: Untyped, size: int) -> str:
     buffer = ctypes.create_string_buffer(size)
     raw(symbol, handle, buffer, ctypes.c_uint(size))
     return buffer.value.decode()
 
 
-def unsigned(symbol: str, *arguments: Any) -> int:
+def unsigned(symbol: str, *arguments: Untyped) -> int:
     value = ctypes.c_uint()
     raw(symbol, *arguments, ctypes.byref(value))
     return value.value
 
 
-def listed(symbol: str, element: Any, room: int, *arguments: Any) -> list[Any]:
+def listed(symbol: str, element: Untyped, room: int, *arguments: Untyped) -> list[Any]:
     """What a call lists that takes a buffer and a count."""
     buffer, count = (element * room)(), ctypes.c_uint(room)
     raw(symbol, *arguments, buffer, ctypes.byref(count))
     return [buffer[i] for i in range(count.value)]
 
 
-def processes(symbol: str, structure: Any, handle: Any) -> list[dict[str, Any]]:
+def processes(symbol: str, structure: Untyped, handle: Untyped) -> list[dict[str, Any]]:
     buffer, count = (structure * 8)(), ctypes.c_uint(8)
     raw(symbol, handle, ctypes.byref(count), buffer)
     return [fields(buffer[i]) for i in range(count.value)]
@@ -85,25 +91,20 @@ class ProcessInfoV1(ctypes.Structure):
     _fields_ = [("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong)]
 
 
-class ComputeInstanceInfoV1(ctypes.Structure):
-    _fields_ = [
-        ("device", nv.c_nvmlDevice_t), ("gpuInstance", nv.c_nvmlGpuInstance_t), ("id", ctypes.c_uint),
-        ("profileId", ctypes.c_uint),
-    ]  # fmt: skip
-
-
 class EventDataV1(ctypes.Structure):
     _fields_ = [
-        ("device", nv.c_nvmlDevice_t), ("eventType", ctypes.c_ulonglong), ("eventData", ctypes.c_ulonglong),
-    ]  # fmt: skip
+        ("device", nv.c_nvmlDevice_t),
+        ("eventType", ctypes.c_ulonglong),
+        ("eventData", ctypes.c_ulonglong),
+    ]
 
 
-def fabric(structure: Any, call: Callable[[Any, Any], Any], handle: Any) -> dict[str, Any]:
+def fabric(structure: Untyped, call: Callable[[Any, Any], Any], handle: Untyped) -> dict[str, Any]:
     call(handle, ctypes.byref(structure))
     return fields(structure)
 
 
-def pci_of_old(symbol: str, *arguments: Any) -> dict[str, Any]:
+def pci_of_old(symbol: str, *arguments: Untyped) -> dict[str, Any]:
     """The fields that the versions before the third have, and proof that nothing behind them is written."""
     structure = nv.nvmlPciInfo_v2_t()
     ctypes.memset(ctypes.byref(structure), 0xAA, ctypes.sizeof(structure))
@@ -114,14 +115,14 @@ UNTOUCHED = 0xAAAAAAAA
 RESERVED = {f"reserved{i}": UNTOUCHED for i in range(4)}
 
 
-def answers(value: Any) -> Callable[[World], Any]:
+def answers(value: Untyped) -> Callable[[World], Any]:
     return lambda _: value
 
 
 def _event(wait: Callable[[Any], Any]) -> Callable[[World], Any]:
     """Registers the Hopper card with a set, lets an error happen on it, and waits."""
 
-    def run(world: World) -> Any:
+    def run(world: World) -> Untyped:
         events = nv.nvmlEventSetCreate()
         try:
             nv.nvmlDeviceRegisterEvents(world.cards[HOPPER], nv.nvmlEventTypeXidCriticalError, events)
@@ -142,10 +143,15 @@ def _registered(world: World) -> None:
         nv.nvmlEventSetFree(events)
 
 
-def _waited_v1(events: Any) -> EventDataV1:
+def _waited_v1(events: Untyped) -> EventDataV1:
     data = EventDataV1()
     raw("nvmlEventSetWait", events, ctypes.byref(data), ctypes.c_uint(1000))
     return data
+
+
+def initialise(symbol: str) -> None:
+    raw(symbol)
+    raw("nvmlShutdown")
 
 
 def _shut(_: World) -> None:
@@ -161,8 +167,8 @@ def _shut(_: World) -> None:
 
 SYSTEM = [
     Call("nvmlInitWithFlags", lambda _: (nv.nvmlInit(), nv.nvmlShutdown()), answers((None, None))),
-    Call("nvmlInit_v2", lambda _: (raw("nvmlInit_v2"), raw("nvmlShutdown")), answers((None, None))),
-    Call("nvmlInit", lambda _: (raw("nvmlInit"), raw("nvmlShutdown")), answers((None, None))),
+    Call("nvmlInit_v2", lambda _: initialise("nvmlInit_v2"), answers(None)),
+    Call("nvmlInit", lambda _: initialise("nvmlInit"), answers(None)),
     Call("nvmlShutdown", _shut, answers(None)),
     Call("nvmlErrorString", lambda _: nv.nvmlErrorString(19), answers("In use by another client")),
     Call("nvmlSystemGetDriverVersion", lambda _: nv.nvmlSystemGetDriverVersion(), answers("550.54.15")),
@@ -176,7 +182,7 @@ SYSTEM = [
 ]
 
 
-def _handle(symbol: str, argument: Any) -> Callable[[World], int]:
+def _handle(symbol: str, argument: Untyped) -> Callable[[World], int]:
     def run(_: World) -> int:
         device = nv.c_nvmlDevice_t()
         raw(symbol, argument, ctypes.byref(device))
@@ -185,26 +191,35 @@ def _handle(symbol: str, argument: Any) -> Callable[[World], int]:
     return run
 
 
-def _card(index: int) -> Callable[[World], int]:
+def handle_of(index: int) -> Callable[[World], int]:
     return lambda world: number(world.cards[index])
 
 
 UUID_OF_CUT = "GPU-11111111-2222-3333-4444-555555555555"
 HANDLES = [
-    Call("nvmlDeviceGetHandleByIndex_v2", lambda _: number(nv.nvmlDeviceGetHandleByIndex(1)), _card(WHOLE), WHOLE),
-    Call("nvmlDeviceGetHandleByIndex", _handle("nvmlDeviceGetHandleByIndex", 1), _card(WHOLE), WHOLE),
+    Call("nvmlDeviceGetHandleByIndex_v2", lambda _: number(nv.nvmlDeviceGetHandleByIndex(1)), handle_of(WHOLE), WHOLE),
+    Call("nvmlDeviceGetHandleByIndex", _handle("nvmlDeviceGetHandleByIndex", 1), handle_of(WHOLE), WHOLE),
     Call(
         "nvmlDeviceGetHandleByPciBusId_v2",
-        lambda _: number(nv.nvmlDeviceGetHandleByPciBusId("0001:0F:1f.0")), _card(WHOLE), WHOLE,
+        lambda _: number(nv.nvmlDeviceGetHandleByPciBusId("0001:0F:1f.0")),
+        handle_of(WHOLE),
+        WHOLE,
     ),
-    Call("nvmlDeviceGetHandleByPciBusId", _handle("nvmlDeviceGetHandleByPciBusId", b"07:00.0"), _card(CUT), CUT),
-    Call("nvmlDeviceGetHandleBySerial", lambda _: number(nv.nvmlDeviceGetHandleBySerial("1650522003820")), _card(CUT), CUT),
-    Call("nvmlDeviceGetHandleByUUID", lambda _: number(nv.nvmlDeviceGetHandleByUUID(UUID_OF_CUT)), _card(CUT), CUT),
+    Call("nvmlDeviceGetHandleByPciBusId", _handle("nvmlDeviceGetHandleByPciBusId", b"07:00.0"), handle_of(CUT), CUT),
+    Call(
+        "nvmlDeviceGetHandleBySerial",
+        lambda _: number(nv.nvmlDeviceGetHandleBySerial("1650522003820")),
+        handle_of(CUT),
+        CUT,
+    ),
+    Call("nvmlDeviceGetHandleByUUID", lambda _: number(nv.nvmlDeviceGetHandleByUUID(UUID_OF_CUT)), handle_of(CUT), CUT),
     Call(
         "nvmlDeviceGetHandleByUUIDV",
-        lambda _: number(nv.nvmlDeviceGetHandleByUUIDV(UUID_OF_CUT.encode(), nv.NVML_UUID_TYPE_ASCII)), _card(CUT), CUT,
+        lambda _: number(nv.nvmlDeviceGetHandleByUUIDV(UUID_OF_CUT.encode(), nv.NVML_UUID_TYPE_ASCII)),
+        handle_of(CUT),
+        CUT,
     ),
-]  # fmt: skip
+]
 
 DEVICE = [
     Call("nvmlDeviceGetName", lambda w: nv.nvmlDeviceGetName(w.mig), answers("NVIDIA A100-SXM4-80GB MIG 3g.40gb"), CUT),
@@ -214,80 +229,123 @@ DEVICE = [
     Call("nvmlDeviceGetSerial", lambda w: nv.nvmlDeviceGetSerial(w.cards[CUT]), answers("1650522003820"), CUT),
     Call(
         "nvmlDeviceGetCudaComputeCapability",
-        lambda w: nv.nvmlDeviceGetCudaComputeCapability(w.cards[WITHOUT_MIG]), answers((7, 5)), WITHOUT_MIG,
-    ),
-    Call("nvmlDeviceGetArchitecture", lambda w: nv.nvmlDeviceGetArchitecture(w.mig), answers(nv.NVML_DEVICE_ARCH_AMPERE), CUT),
-    Call("nvmlDeviceGetBrand", lambda w: nv.nvmlDeviceGetBrand(w.cards[WITHOUT_MIG]), answers(nv.NVML_BRAND_TESLA), WITHOUT_MIG),
-    Call("nvmlDeviceGetVirtualizationMode", lambda w: nv.nvmlDeviceGetVirtualizationMode(w.cards[CUT]), answers(0), CUT),
-    Call(
-        "nvmlDeviceGetMemoryInfo", lambda w: fields(nv.nvmlDeviceGetMemoryInfo(w.mig)),
-        answers({"total": 40576 * MIB, "free": 40576 * MIB - GIB, "used": GIB}), CUT,
+        lambda w: nv.nvmlDeviceGetCudaComputeCapability(w.cards[WITHOUT_MIG]),
+        answers((7, 5)),
+        WITHOUT_MIG,
     ),
     Call(
-        "nvmlDeviceGetMemoryInfo_v2", lambda w: fields(nv.nvmlDeviceGetMemoryInfo(w.cards[WHOLE], nv.nvmlMemory_v2)),
-        answers({"version": nv.nvmlMemory_v2, "total": 80 * GIB, "reserved": 0, "free": 77 * GIB, "used": 3 * GIB}), WHOLE,
+        "nvmlDeviceGetArchitecture",
+        lambda w: nv.nvmlDeviceGetArchitecture(w.mig),
+        answers(nv.NVML_DEVICE_ARCH_AMPERE),
+        CUT,
+    ),
+    Call(
+        "nvmlDeviceGetBrand",
+        lambda w: nv.nvmlDeviceGetBrand(w.cards[WITHOUT_MIG]),
+        answers(nv.NVML_BRAND_TESLA),
+        WITHOUT_MIG,
+    ),
+    Call(
+        "nvmlDeviceGetVirtualizationMode", lambda w: nv.nvmlDeviceGetVirtualizationMode(w.cards[CUT]), answers(0), CUT
+    ),
+    Call(
+        "nvmlDeviceGetMemoryInfo",
+        lambda w: fields(nv.nvmlDeviceGetMemoryInfo(w.mig)),
+        answers({"total": 40576 * MIB, "free": 40576 * MIB - GIB, "used": GIB}),
+        CUT,
+    ),
+    Call(
+        "nvmlDeviceGetMemoryInfo_v2",
+        lambda w: fields(nv.nvmlDeviceGetMemoryInfo(w.cards[WHOLE], nv.nvmlMemory_v2)),
+        answers({"version": nv.nvmlMemory_v2, "total": 80 * GIB, "reserved": 0, "free": 77 * GIB, "used": 3 * GIB}),
+        WHOLE,
     ),
     Call("nvmlDeviceGetAddressingMode", lambda w: nv.nvmlDeviceGetAddressingMode(w.cards[HOPPER]), answers(1), HOPPER),
     Call(
-        "nvmlDeviceGetPciInfo_v3", lambda w: fields(nv.nvmlDeviceGetPciInfo(w.cards[WHOLE])),
-        answers({"busIdLegacy": "0001:0F:1F.0", **PCI}), WHOLE,
+        "nvmlDeviceGetPciInfo_v3",
+        lambda w: fields(nv.nvmlDeviceGetPciInfo(w.cards[WHOLE])),
+        answers({"busIdLegacy": "0001:0F:1F.0", **PCI}),
+        WHOLE,
     ),
     Call(
-        "nvmlDeviceGetPciInfo_v2", lambda w: pci_of_old("nvmlDeviceGetPciInfo_v2", w.cards[WHOLE]),
-        answers({**PCI, "busId": "0001:0F:1F.0", **RESERVED}), WHOLE,
+        "nvmlDeviceGetPciInfo_v2",
+        lambda w: pci_of_old("nvmlDeviceGetPciInfo_v2", w.cards[WHOLE]),
+        answers({**PCI, "busId": "0001:0F:1F.0", **RESERVED}),
+        WHOLE,
     ),
     Call(
-        "nvmlDeviceGetPciInfo", lambda w: pci_of_old("nvmlDeviceGetPciInfo", w.cards[WHOLE]),
-        answers({**PCI, "busId": "0001:0F:1F.0", "pciSubSystemId": UNTOUCHED, **RESERVED}), WHOLE,
+        "nvmlDeviceGetPciInfo",
+        lambda w: pci_of_old("nvmlDeviceGetPciInfo", w.cards[WHOLE]),
+        answers({**PCI, "busId": "0001:0F:1F.0", "pciSubSystemId": UNTOUCHED, **RESERVED}),
+        WHOLE,
     ),
     Call(
         "nvmlDeviceGetPciInfoExt",
-        lambda w: filled(nv.nvmlPciInfoExt_v1_t(version=nv.nvmlPciInfoExt_v1), "nvmlDeviceGetPciInfoExt", w.cards[WHOLE]),
-        answers({"version": nv.nvmlPciInfoExt_v1, **PCI, "baseClass": 3, "subClass": 2}), WHOLE,
+        lambda w: filled(
+            nv.nvmlPciInfoExt_v1_t(version=nv.nvmlPciInfoExt_v1), "nvmlDeviceGetPciInfoExt", w.cards[WHOLE]
+        ),
+        answers({"version": nv.nvmlPciInfoExt_v1, **PCI, "baseClass": 3, "subClass": 2}),
+        WHOLE,
     ),
-]  # fmt: skip
+]
 
 PLACE = [
-    Call("nvmlDeviceGetCpuAffinity", lambda w: list(nv.nvmlDeviceGetCpuAffinity(w.cards[CUT], 2)), answers([3, 1]), CUT),
+    Call(
+        "nvmlDeviceGetCpuAffinity", lambda w: list(nv.nvmlDeviceGetCpuAffinity(w.cards[CUT], 2)), answers([3, 1]), CUT
+    ),
     Call(
         "nvmlDeviceGetCpuAffinityWithinScope",
-        lambda w: list(nv.nvmlDeviceGetCpuAffinityWithinScope(w.cards[WHOLE], 2, 1)), answers([15, 0]), WHOLE,
+        lambda w: list(nv.nvmlDeviceGetCpuAffinityWithinScope(w.cards[WHOLE], 2, 1)),
+        answers([15, 0]),
+        WHOLE,
     ),
     Call(
         "nvmlDeviceGetMemoryAffinity",
-        lambda w: list(nv.nvmlDeviceGetMemoryAffinity(w.cards[CUT], 1, 0)), answers([2]), CUT,
+        lambda w: list(nv.nvmlDeviceGetMemoryAffinity(w.cards[CUT], 1, 0)),
+        answers([2]),
+        CUT,
     ),
     Call(
         "nvmlDeviceGetTopologyCommonAncestor",
         lambda w: [nv.nvmlDeviceGetTopologyCommonAncestor(w.cards[CUT], other) for other in w.cards],
-        answers([0, 40, 50, 50]), CUT,
+        answers([0, 40, 50, 50]),
+        CUT,
     ),
     Call(
         "nvmlDeviceGetTopologyNearestGpus",
         lambda w: [number(card) for card in nv.nvmlDeviceGetTopologyNearestGpus(w.cards[CUT], nv.NVML_TOPOLOGY_NODE)],
-        lambda w: [number(w.cards[WHOLE])], CUT,
+        lambda w: [number(w.cards[WHOLE])],
+        CUT,
     ),
     Call(
-        "nvmlDeviceGetNvLinkState", lambda w: [nv.nvmlDeviceGetNvLinkState(w.cards[WHOLE], i) for i in range(3)],
-        answers([1, 1, 1]), WHOLE,
+        "nvmlDeviceGetNvLinkState",
+        lambda w: [nv.nvmlDeviceGetNvLinkState(w.cards[WHOLE], i) for i in range(3)],
+        answers([1, 1, 1]),
+        WHOLE,
     ),
     Call(
         "nvmlDeviceGetNvLinkRemoteDeviceType",
-        lambda w: [nv.nvmlDeviceGetNvLinkRemoteDeviceType(w.cards[WHOLE], i) for i in range(3)], answers([0, 0, 2]), WHOLE,
+        lambda w: [nv.nvmlDeviceGetNvLinkRemoteDeviceType(w.cards[WHOLE], i) for i in range(3)],
+        answers([0, 0, 2]),
+        WHOLE,
     ),
     Call(
-        "nvmlDeviceGetNvLinkRemotePciInfo_v2", lambda w: fields(nv.nvmlDeviceGetNvLinkRemotePciInfo(w.cards[HOPPER], 1)),
-        answers({"busIdLegacy": "0001:0F:1F.0", **PCI}), HOPPER,
+        "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+        lambda w: fields(nv.nvmlDeviceGetNvLinkRemotePciInfo(w.cards[HOPPER], 1)),
+        answers({"busIdLegacy": "0001:0F:1F.0", **PCI}),
+        HOPPER,
     ),
     Call(
         "nvmlDeviceGetNvLinkRemotePciInfo",
         lambda w: pci_of_old("nvmlDeviceGetNvLinkRemotePciInfo", w.cards[HOPPER], ctypes.c_uint(0)),
-        answers({**PCI, "busId": "0001:0F:1F.0", "pciSubSystemId": UNTOUCHED, **RESERVED}), HOPPER,
+        answers({**PCI, "busId": "0001:0F:1F.0", "pciSubSystemId": UNTOUCHED, **RESERVED}),
+        HOPPER,
     ),
     Call(
         "nvmlDeviceGetGpuFabricInfo",
         lambda w: fabric(nv.c_nvmlGpuFabricInfo_t(), nv.nvmlDeviceGetGpuFabricInfo, w.cards[HOPPER]),
-        answers({"clusterUuid": CLUSTER, "status": 0, "cliqueId": 7, "state": 3}), HOPPER,
+        answers({"clusterUuid": CLUSTER, "status": 0, "cliqueId": 7, "state": 3}),
+        HOPPER,
     ),
     Call(
         "nvmlDeviceGetGpuFabricInfoV",
@@ -295,13 +353,23 @@ PLACE = [
             fabric(structure, nv.nvmlDeviceGetGpuFabricInfoV, w.cards[HOPPER])
             for structure in (nv.c_nvmlGpuFabricInfo_v2_t(), nv.c_nvmlGpuFabricInfo_v3_t())
         ],
-        answers([
-            {"version": version, "clusterUuid": CLUSTER, "status": 0, "cliqueId": 7, "state": 3, "healthMask": 0, **more}
-            for version, more in ((nv.nvmlGpuFabricInfo_v2, {}), (nv.nvmlGpuFabricInfo_v3, {"healthSummary": 0}))
-        ]),
+        answers(
+            [
+                {
+                    "version": version,
+                    "clusterUuid": CLUSTER,
+                    "status": 0,
+                    "cliqueId": 7,
+                    "state": 3,
+                    "healthMask": 0,
+                    **more,
+                }
+                for version, more in ((nv.nvmlGpuFabricInfo_v2, {}), (nv.nvmlGpuFabricInfo_v3, {"healthSummary": 0}))
+            ]
+        ),
         HOPPER,
     ),
-]  # fmt: skip
+]
 
 MODES = [
     Call("nvmlDeviceGetMigMode", lambda w: nv.nvmlDeviceGetMigMode(w.cards[CUT]), answers([1, 1]), CUT),
@@ -309,8 +377,17 @@ MODES = [
     Call("nvmlDeviceGetComputeMode", lambda w: nv.nvmlDeviceGetComputeMode(w.cards[WHOLE]), answers(0), WHOLE),
     Call("nvmlDeviceSetComputeMode", lambda w: nv.nvmlDeviceSetComputeMode(w.cards[WHOLE], 0), answers(None), WHOLE),
     Call("nvmlDeviceGetPersistenceMode", lambda w: nv.nvmlDeviceGetPersistenceMode(w.cards[WHOLE]), answers(0), WHOLE),
-    Call("nvmlDeviceSetPersistenceMode", lambda w: nv.nvmlDeviceSetPersistenceMode(w.cards[WHOLE], 0), answers(None), WHOLE),
-]  # fmt: skip
+    Call(
+        "nvmlDeviceSetPersistenceMode",
+        lambda w: nv.nvmlDeviceSetPersistenceMode(w.cards[WHOLE], 0),
+        answers(None),
+        WHOLE,
+    ),
+]
+
+
+def _listing(symbol: str) -> Callable[[World], Untyped]:
+    return lambda w: processes(symbol, nv.c_nvmlProcessInfo_t, w.cards[WHOLE])
 
 
 def _lists(kind: str, pid: int) -> list[Call]:
@@ -319,15 +396,19 @@ def _lists(kind: str, pid: int) -> list[Call]:
     return [
         Call(
             name + version,
-            lambda w: processes(name + version, nv.c_nvmlProcessInfo_t, w.cards[WHOLE]), answers(expected), WHOLE,
+            _listing(name + version),
+            answers(expected),
+            WHOLE,
         )
         for version in ("_v3", "_v2")
     ] + [
         Call(
-            name, lambda w: processes(name, ProcessInfoV1, w.cards[WHOLE]),
-            answers([{"pid": pid, "usedGpuMemory": GIB}]), WHOLE,
+            name,
+            lambda w: processes(name, ProcessInfoV1, w.cards[WHOLE]),
+            answers([{"pid": pid, "usedGpuMemory": GIB}]),
+            WHOLE,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _samples(world: World) -> list[dict[str, Any]]:
@@ -339,202 +420,79 @@ PROCESSES = [
     *_lists("Graphics", DRAWS),
     *_lists("MPSCompute", SHARES),
     Call(
-        "nvmlDeviceGetProcessUtilization", _samples,
-        answers([
-            {"pid": pid, "timeStamp": 0, "smUtil": 0, "memUtil": 0, "encUtil": 0, "decUtil": 0}
-            for pid in (COMPUTES, DRAWS, SHARES)
-        ]),
+        "nvmlDeviceGetProcessUtilization",
+        _samples,
+        answers(
+            [
+                {"pid": pid, "timeStamp": 0, "smUtil": 30, "memUtil": 0, "encUtil": 0, "decUtil": 0}
+                for pid in (COMPUTES, SHARES)
+            ]
+        ),
         WHOLE,
     ),
-]  # fmt: skip
+]
 
 CLOCKS = [
-    Call("nvmlDeviceGetSupportedMemoryClocks", lambda w: nv.nvmlDeviceGetSupportedMemoryClocks(w.cards[WHOLE]), answers([1593]), WHOLE),
+    Call(
+        "nvmlDeviceGetSupportedMemoryClocks",
+        lambda w: nv.nvmlDeviceGetSupportedMemoryClocks(w.cards[WHOLE]),
+        answers([1593]),
+        WHOLE,
+    ),
     Call(
         "nvmlDeviceGetSupportedGraphicsClocks",
-        lambda w: nv.nvmlDeviceGetSupportedGraphicsClocks(w.cards[WHOLE], 1593), answers([1410, 1395, 1380]), WHOLE,
+        lambda w: nv.nvmlDeviceGetSupportedGraphicsClocks(w.cards[WHOLE], 1593),
+        answers([1410, 1395, 1380]),
+        WHOLE,
     ),
-    Call("nvmlDeviceGetApplicationsClock", lambda w: nv.nvmlDeviceGetApplicationsClock(w.cards[WHOLE], 2), answers(1593), WHOLE),
+    Call(
+        "nvmlDeviceGetApplicationsClock",
+        lambda w: nv.nvmlDeviceGetApplicationsClock(w.cards[WHOLE], 2),
+        answers(1593),
+        WHOLE,
+    ),
     Call(
         "nvmlDeviceGetDefaultApplicationsClock",
-        lambda w: nv.nvmlDeviceGetDefaultApplicationsClock(w.cards[WHOLE], 0), answers(1410), WHOLE,
+        lambda w: nv.nvmlDeviceGetDefaultApplicationsClock(w.cards[WHOLE], 0),
+        answers(1410),
+        WHOLE,
     ),
     Call(
         "nvmlDeviceSetApplicationsClocks",
-        lambda w: nv.nvmlDeviceSetApplicationsClocks(w.cards[WHOLE], 1593, 1410), answers(None), WHOLE,
+        lambda w: nv.nvmlDeviceSetApplicationsClocks(w.cards[WHOLE], 1593, 1410),
+        answers(None),
+        WHOLE,
     ),
-    Call("nvmlDeviceResetApplicationsClocks", lambda w: nv.nvmlDeviceResetApplicationsClocks(w.cards[WHOLE]), answers(None), WHOLE),
-]  # fmt: skip
+    Call(
+        "nvmlDeviceResetApplicationsClocks",
+        lambda w: nv.nvmlDeviceResetApplicationsClocks(w.cards[WHOLE]),
+        answers(None),
+        WHOLE,
+    ),
+]
 
 EVENT = {"eventType": 8, "eventData": 48}
 EVENTS = [
     Call("nvmlEventSetCreate", lambda _: nv.nvmlEventSetFree(nv.nvmlEventSetCreate()), answers(None)),
     Call("nvmlEventSetFree", lambda _: nv.nvmlEventSetFree(nv.nvmlEventSetCreate()), answers(None)),
-    Call("nvmlDeviceGetSupportedEventTypes", lambda w: nv.nvmlDeviceGetSupportedEventTypes(w.cards[WHOLE]), answers(8), WHOLE),
+    Call(
+        "nvmlDeviceGetSupportedEventTypes",
+        lambda w: nv.nvmlDeviceGetSupportedEventTypes(w.cards[WHOLE]),
+        answers(8),
+        WHOLE,
+    ),
     Call("nvmlDeviceRegisterEvents", _registered, answers(None), WHOLE),
     Call(
-        "nvmlEventSetWait_v2", _event(lambda events: nv.nvmlEventSetWait(events, 1000)),
+        "nvmlEventSetWait_v2",
+        _event(lambda events: nv.nvmlEventSetWait(events, 1000)),
         lambda w: {
-            "device": number(w.cards[HOPPER]), **EVENT, "gpuInstanceId": NO_INSTANCE, "computeInstanceId": NO_INSTANCE,
+            "device": number(w.cards[HOPPER]),
+            **EVENT,
+            "gpuInstanceId": NO_INSTANCE,
+            "computeInstanceId": NO_INSTANCE,
         },
     ),
     Call("nvmlEventSetWait", _event(_waited_v1), lambda w: {"device": number(w.cards[HOPPER]), **EVENT}),
-]  # fmt: skip
+]
 
-
-def _placements(symbol: str, structure: Any, *arguments: Any) -> list[dict[str, Any]]:
-    return [fields(place) for place in listed(symbol, structure, 8, *arguments)]
-
-
-def _profile(version: int) -> dict[str, Any]:
-    return {"version": version, **A100_3G, "name": "MIG 3g.40gb"}
-
-
-GPU_INSTANCES = [
-    Call(
-        "nvmlDeviceGetGpuInstanceProfileInfo",
-        lambda w: fields(nv.nvmlDeviceGetGpuInstanceProfileInfo(w.cards[WHOLE], 2, version=1)), answers(A100_3G), WHOLE,
-    ),
-    Call(
-        "nvmlDeviceGetGpuInstanceProfileInfoV",
-        lambda w: fields(nv.nvmlDeviceGetGpuInstanceProfileInfo(w.cards[WHOLE], 2)),
-        answers(_profile(nv.nvmlGpuInstanceProfileInfo_v2)), WHOLE,
-    ),
-    Call(
-        "nvmlDeviceGetGpuInstanceProfileInfoByIdV",
-        lambda w: fields(nv.nvmlDeviceGetGpuInstanceProfileInfoById(w.cards[WHOLE], PROFILE_3G)),
-        answers(_profile(nv.nvmlGpuInstanceProfileInfo_v2)), WHOLE,
-    ),
-    *(
-        Call(
-            symbol,
-            lambda w, symbol=symbol: _placements(symbol, nv.c_nvmlGpuInstancePlacement_t, w.cards[WHOLE], PROFILE_3G),
-            answers([{"start": 0, "size": 4}, {"start": 4, "size": 4}]), WHOLE,
-        )
-        for symbol in ("nvmlDeviceGetGpuInstancePossiblePlacements_v2", "nvmlDeviceGetGpuInstancePossiblePlacements")
-    ),
-    Call(
-        "nvmlDeviceGetGpuInstanceRemainingCapacity",
-        lambda w: nv.nvmlDeviceGetGpuInstanceRemainingCapacity(w.cards[CUT], PROFILE_1G), answers(2), CUT,
-    ),
-    Call(
-        "nvmlDeviceGetGpuInstances",
-        lambda w: [
-            number(gi) for gi in listed("nvmlDeviceGetGpuInstances", nv.c_nvmlGpuInstance_t, 2, w.cards[CUT], PROFILE_3G)
-        ],
-        lambda w: [number(w.gi)], CUT,
-    ),
-    Call("nvmlDeviceGetGpuInstanceById", lambda w: number(nv.nvmlDeviceGetGpuInstanceById(w.cards[CUT], 1)), lambda w: number(w.gi), CUT),
-    Call(
-        "nvmlGpuInstanceGetInfo", lambda w: fields(nv.nvmlGpuInstanceGetInfo(w.gi)),
-        lambda w: {"device": number(w.cards[CUT]), "id": 1, "profileId": 9, "placement": {"start": 0, "size": 4}}, CUT,
-    ),
-]  # fmt: skip
-
-COMPUTE_INSTANCES = [
-    Call(
-        "nvmlGpuInstanceGetComputeInstanceProfileInfo",
-        lambda w: fields(nv.nvmlGpuInstanceGetComputeInstanceProfileInfo(w.gi, 1, 0, version=1)), answers(COMPUTE_2C), CUT,
-    ),
-    Call(
-        "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
-        lambda w: fields(nv.nvmlGpuInstanceGetComputeInstanceProfileInfo(w.gi, 1, 0)),
-        answers({"version": nv.nvmlComputeInstanceProfileInfo_v2, **COMPUTE_2C, "name": "MIG 2c.3g.40gb"}), CUT,
-    ),
-    Call(
-        "nvmlGpuInstanceGetComputeInstancePossiblePlacements",
-        lambda w: _placements(
-            "nvmlGpuInstanceGetComputeInstancePossiblePlacements", nv.c_nvmlComputeInstancePlacement_t, w.gi, 0
-        ),
-        answers([{"start": start, "size": 1} for start in range(3)]), CUT,
-    ),
-    Call(
-        "nvmlGpuInstanceGetComputeInstanceRemainingCapacity",
-        lambda w: nv.nvmlGpuInstanceGetComputeInstanceRemainingCapacity(w.gi, 0), answers(0), CUT,
-    ),
-    Call(
-        "nvmlGpuInstanceGetComputeInstances",
-        lambda w: [
-            number(ci)
-            for ci in listed("nvmlGpuInstanceGetComputeInstances", nv.c_nvmlComputeInstance_t, 3, w.gi, SPANNING_3G)
-        ],
-        lambda w: [number(w.ci)], CUT,
-    ),
-    Call("nvmlGpuInstanceGetComputeInstanceById", lambda w: number(nv.nvmlGpuInstanceGetComputeInstanceById(w.gi, 0)), lambda w: number(w.ci), CUT),
-    Call(
-        "nvmlComputeInstanceGetInfo_v2", lambda w: fields(nv.nvmlComputeInstanceGetInfo(w.ci)),
-        lambda w: {
-            "device": number(w.cards[CUT]), "gpuInstance": number(w.gi), "id": 0, "profileId": 2,
-            "placement": {"start": 0, "size": 3},
-        },
-        CUT,
-    ),
-    Call(
-        "nvmlComputeInstanceGetInfo", lambda w: filled(ComputeInstanceInfoV1(), "nvmlComputeInstanceGetInfo", w.ci),
-        lambda w: {"device": number(w.cards[CUT]), "gpuInstance": number(w.gi), "id": 0, "profileId": 2}, CUT,
-    ),
-]  # fmt: skip
-
-ATTRIBUTES = {
-    "multiprocessorCount": 42, **SHARED, "gpuInstanceSliceCount": 3, "computeInstanceSliceCount": 3, "memorySizeMB": 40576,
-}  # fmt: skip
-MIG_DEVICES = [
-    Call("nvmlDeviceIsMigDeviceHandle", lambda w: nv.nvmlDeviceIsMigDeviceHandle(w.mig).value, answers(1), CUT),
-    Call("nvmlDeviceGetMaxMigDeviceCount", lambda w: nv.nvmlDeviceGetMaxMigDeviceCount(w.cards[CUT]), answers(7), CUT),
-    Call("nvmlDeviceGetMigDeviceHandleByIndex", lambda w: number(nv.nvmlDeviceGetMigDeviceHandleByIndex(w.cards[CUT], 0)), lambda w: number(w.mig), CUT),
-    Call(
-        "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
-        lambda w: number(nv.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(w.mig)), _card(CUT), CUT,
-    ),
-    Call("nvmlDeviceGetGpuInstanceId", lambda w: nv.nvmlDeviceGetGpuInstanceId(w.mig), answers(1), CUT),
-    Call("nvmlDeviceGetComputeInstanceId", lambda w: nv.nvmlDeviceGetComputeInstanceId(w.mig), answers(0), CUT),
-    Call("nvmlDeviceGetAttributes_v2", lambda w: fields(nv.nvmlDeviceGetAttributes(w.mig)), answers(ATTRIBUTES), CUT),
-    Call("nvmlDeviceGetAttributes", lambda w: filled(nv.c_nvmlDeviceAttributes(), "nvmlDeviceGetAttributes", w.mig), answers(ATTRIBUTES), CUT),
-]  # fmt: skip
-
-
-def _cycle(world: World) -> tuple[int, int]:
-    """Makes and takes away an instance, by every call for that; gives the ids the two ways of making it gave."""
-    card, ids = world.cards[CUT], []
-    place = nv.c_nvmlGpuInstancePlacement_t(5, 1)
-    inner = nv.c_nvmlComputeInstancePlacement_t(0, 1)
-    for gi in (
-        lambda: nv.nvmlDeviceCreateGpuInstance(card, PROFILE_1G),
-        lambda: nv.nvmlDeviceCreateGpuInstanceWithPlacement(card, PROFILE_1G, ctypes.byref(place)),
-    ):
-        made = gi()
-        try:
-            ids.append(nv.nvmlGpuInstanceGetInfo(made).id)
-            for ci in (
-                lambda made=made: nv.nvmlGpuInstanceCreateComputeInstance(made, 0),
-                lambda made=made: nv.nvmlGpuInstanceCreateComputeInstanceWithPlacement(made, 0, ctypes.byref(inner)),
-            ):
-                _destroy(nv.nvmlComputeInstanceDestroy, "nvmlComputeInstanceDestroy", ci())
-        finally:
-            _destroy(nv.nvmlGpuInstanceDestroy, "nvmlGpuInstanceDestroy", made)
-    return ids[0], ids[1]
-
-
-def _destroy(call: Callable[[Any], Any], symbol: str, handle: Any) -> None:
-    """Destroy, and where that is made to fail once, again, so that the next test finds nothing left over."""
-    try:
-        call(handle)
-    except nv.NVMLError:
-        library.load().gpusim_faults(None)
-        raw(symbol, handle)
-        raise
-
-
-CHANGES = [
-    Call(symbol, _cycle, answers((12, 12)), CUT)
-    for symbol in (
-        "nvmlDeviceCreateGpuInstance", "nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlGpuInstanceDestroy",
-        "nvmlGpuInstanceCreateComputeInstance", "nvmlGpuInstanceCreateComputeInstanceWithPlacement",
-        "nvmlComputeInstanceDestroy",
-    )
-]  # fmt: skip
-
-CALLS = [
-    *SYSTEM, *HANDLES, *DEVICE, *PLACE, *MODES, *PROCESSES, *CLOCKS, *EVENTS, *GPU_INSTANCES, *COMPUTE_INSTANCES,
-    *MIG_DEVICES, *CHANGES,
-]  # fmt: skip
+CALLS = [*SYSTEM, *HANDLES, *DEVICE, *PLACE, *MODES, *PROCESSES, *CLOCKS, *EVENTS]

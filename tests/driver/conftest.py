@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
 from testbed.driver import library
 from testbed.driver.machine import Machine
-
 from tests.conftest import lacking
-from tests.driver.world import World, nvml, world
+from tests.driver.world import Untyped, World, nvml, world
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,7 +40,7 @@ def make_machine(tmp_path: Path) -> Callable[..., Machine]:
     """Makes a machine of the models named, or of a whole description."""
     made = 0
 
-    def make(*models: str, **more: Any) -> Machine:
+    def make(*models: str, **more: Untyped) -> Machine:
         nonlocal made
         made += 1
         return Machine.make(tmp_path / str(made), {"gpus": [{"model": model} for model in models], **more})

@@ -6,20 +6,26 @@ import subprocess
 
 import pynvml as nv
 import pytest
-from testbed.driver import library
 
-from tests.driver.calls import CALLS, Call
+from testbed.driver import library
+from tests.driver import calls
+from tests.driver.calls import Call
+from tests.driver.migcalls import MIG_CALLS
 from tests.driver.world import World
 
+CALLS = [*calls.CALLS, *MIG_CALLS]
 NEVER_FAILS = "nvmlErrorString"
 BY_ANOTHER_NAME = {
-    "nvmlInit_v2": "nvmlInit", "nvmlInitWithFlags": "nvmlInit",
-    "nvmlSystemGetCudaDriverVersion": "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount": "nvmlDeviceGetCount_v2",
+    "nvmlInit_v2": "nvmlInit",
+    "nvmlInitWithFlags": "nvmlInit",
+    "nvmlSystemGetCudaDriverVersion": "nvmlSystemGetCudaDriverVersion_v2",
+    "nvmlDeviceGetCount": "nvmlDeviceGetCount_v2",
     "nvmlDeviceGetHandleByIndex": "nvmlDeviceGetHandleByIndex_v2",
-    "nvmlDeviceGetHandleByPciBusId": "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetAttributes": "nvmlDeviceGetAttributes_v2",
+    "nvmlDeviceGetHandleByPciBusId": "nvmlDeviceGetHandleByPciBusId_v2",
+    "nvmlDeviceGetAttributes": "nvmlDeviceGetAttributes_v2",
     "nvmlDeviceGetGpuInstancePossiblePlacements": "nvmlDeviceGetGpuInstancePossiblePlacements_v2",
     "nvmlEventSetWait": "nvmlEventSetWait_v2",
-}  # fmt: skip
+}
 """Names that are another one's too, and fail by its plan."""
 
 
@@ -96,5 +102,8 @@ def test_what_is_not_served_says_so(world: World) -> None:
 
 
 def test_nothing_answers_before_it_is_initialised() -> None:
-    names = [*unserved(), *{call.symbol for call in CALLS} - {NEVER_FAILS, "nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags"}]
+    names = [
+        *unserved(),
+        *{call.symbol for call in CALLS} - {NEVER_FAILS, "nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags"},
+    ]
     assert {getattr(library.load(), name)(None, None, None, None) for name in names} == {nv.NVML_ERROR_UNINITIALIZED}

@@ -8,20 +8,20 @@ from typing import Any
 
 import pynvml as nv
 import pytest
-from testbed.driver.machine import Machine
 
 from hybridgpu.model.catalogue import identify, models
 from hybridgpu.model.geometry import Layout, layouts
 from hybridgpu.model.gpu import GpuModel, Placement
 from hybridgpu.model.packing import gpu_instance_id
+from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.driver.calls import listed
-from tests.driver.world import nvml
+from tests.driver.world import Untyped, nvml
 
 WITH_MIG = [model for model in models() if model.has_mig]
 
 
-def infos(card: Any) -> Iterator[Any]:
+def infos(card: Untyped) -> Iterator[Any]:
     for kind in range(nv.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
             yield nv.nvmlDeviceGetGpuInstanceProfileInfo(card, kind)
@@ -29,14 +29,12 @@ def infos(card: Any) -> Iterator[Any]:
             assert error.value == nv.NVML_ERROR_NOT_SUPPORTED
 
 
-def places(card: Any, profile: int) -> tuple[Placement, ...]:
-    found = listed(
-        "nvmlDeviceGetGpuInstancePossiblePlacements_v2", nv.c_nvmlGpuInstancePlacement_t, 8, card, profile
-    )
+def places(card: Untyped, profile: int) -> tuple[Placement, ...]:
+    found = listed("nvmlDeviceGetGpuInstancePossiblePlacements_v2", nv.c_nvmlGpuInstancePlacement_t, 8, card, profile)
     return tuple(Placement(place.start, place.size) for place in found)
 
 
-def create(card: Any, profile: int, place: Placement) -> Any:
+def create(card: Untyped, profile: int, place: Placement) -> Untyped:
     wanted = nv.c_nvmlGpuInstancePlacement_t(place.start, place.size)
     return nv.nvmlDeviceCreateGpuInstanceWithPlacement(card, profile, ctypes.byref(wanted))
 
@@ -75,7 +73,7 @@ def test_every_profile_at_every_place(make: Callable[..., Machine], model: GpuMo
 
 def sampled(model: GpuModel) -> list[Layout]:
     every = layouts(model, attributes=True)
-    step = max(1, len(every) // soak(12, len(every)))
+    step = max(1, len(every) // soak(3, len(every)))
     return [*every[::step]]
 
 

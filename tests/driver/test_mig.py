@@ -9,22 +9,22 @@ from typing import Any
 
 import pynvml as nv
 import pytest
+
 from testbed.driver import library
 from testbed.driver.library import NvmlError
 from testbed.driver.machine import Machine
-
-from tests.driver.world import number, nvml
+from tests.driver.world import Untyped, number, nvml
 
 AMPERE, HOPPER = "A100-SXM4-80GB", "H100-80GB-HBM3"
 P3G, P1G, SPAN_3G, SPAN_1G = 9, 19, 2, 0
 PID = 5000
 
 
-def card(index: int = 0) -> Any:
+def card(index: int = 0) -> Untyped:
     return nv.nvmlDeviceGetHandleByIndex(index)
 
 
-def place(start: int, size: int) -> Any:
+def place(start: int, size: int) -> Untyped:
     return ctypes.byref(nv.c_nvmlGpuInstancePlacement_t(start, size))
 
 
@@ -79,7 +79,7 @@ def test_a_pending_mode_can_be_taken_back(make: Callable[..., Machine]) -> None:
 def test_mode_stays_pending_where_the_card_is_passed_through(make: Callable[..., Machine]) -> None:
     machine = make(gpus=[{"model": AMPERE, "passthrough": True}])
     with nvml(machine):
-        assert set_mode(1) == (nv.NVML_ERROR_NOT_SUPPORTED, [0, 1])
+        assert set_mode(1) == (nv.NVML_ERROR_RESET_REQUIRED, [0, 1])
         assert refused(lambda: machine.reset(0)) == nv.NVML_ERROR_NOT_SUPPORTED
         machine.reboot()
         assert nv.nvmlDeviceGetMigMode(card()) == [1, 1]
@@ -212,6 +212,7 @@ def test_compute_instances_share_a_gpu_instance(make: Callable[..., Machine]) ->
         nv.nvmlGpuInstanceCreateComputeInstance(gi, 0)
         migs = [nv.nvmlDeviceGetMigDeviceHandleByIndex(card(), i) for i in range(3)]
         names = [nv.nvmlDeviceGetName(mig).rsplit(" ", 1)[-1] for mig in migs]
+        assert [nv.nvmlDeviceGetIndex(mig) for mig in migs] == [0, 1, 2]
         assert names == ["3c.7g.80gb", "2c.7g.80gb", "1c.7g.80gb"]
         assert error(lambda: nv.nvmlGpuInstanceCreateComputeInstance(gi, 3)) == nv.NVML_ERROR_INSUFFICIENT_RESOURCES
         nv.nvmlComputeInstanceDestroy(first)
@@ -291,7 +292,10 @@ def test_a_process_is_seen_on_its_instance_and_on_its_card(make: Callable[..., M
 def test_an_absent_card_shifts_those_behind_it(make: Callable[..., Machine]) -> None:
     machine = make(AMPERE, HOPPER, "T4")
     with nvml(machine):
-        names = lambda: [nv.nvmlDeviceGetName(card(i)) for i in range(nv.nvmlDeviceGetCount())]  # noqa: E731
+
+        def names() -> list[str]:
+            return [nv.nvmlDeviceGetName(card(i)) for i in range(nv.nvmlDeviceGetCount())]
+
         whole, handle = names(), card(0)
         machine.break_card(0, "absent")
         machine.reboot()

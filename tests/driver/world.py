@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pynvml
+
 from testbed.driver import library
 from testbed.driver.machine import Machine
+
+Untyped = Any
+"""A handle, structure or answer of pynvml's, which has no types."""
 
 GIB = 2**30
 DESCRIPTION: dict[str, Any] = {
@@ -88,11 +92,11 @@ def world(root: Path) -> Iterator[World]:
         pynvml.nvmlGpuInstanceCreateComputeInstance(small, SPANNING_1G)
         machine.run(CUT, IN_3G, "compute", gi=1, ci=0, memory=GIB)
         for pid, kind in ((COMPUTES, "compute"), (DRAWS, "graphics"), (SHARES, "mps")):
-            machine.run(WHOLE, pid, kind, memory=GIB)
+            machine.run(WHOLE, pid, kind, memory=GIB, utilization=30 if kind != "graphics" else 0)
         yield World(machine, cards, gi, ci, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(cards[CUT], 0))
 
 
-def fields(structure: Any) -> dict[str, Any]:
+def fields(structure: Untyped) -> dict[str, Any]:
     """A structure's fields by name, with their values as Python has them; handles as numbers."""
     found: dict[str, Any] = {}
     for name, *_ in structure._fields_ if hasattr(structure, "_fields_") else [(n,) for n in vars(structure)]:
@@ -107,6 +111,6 @@ def fields(structure: Any) -> dict[str, Any]:
     return found
 
 
-def number(handle: Any) -> int:
+def number(handle: Untyped) -> int:
     """A handle as a number; two handles are the same if these are."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
