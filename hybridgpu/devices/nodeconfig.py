@@ -107,9 +107,11 @@ def _wanted(top: Record, path: str) -> NodeWanted:
     top.word("apiVersion", "hybridgpu/v1")
     top.word("kind", "NodeConfig")
     cards = tuple(_card(card) for card in top.records("gpus"))
-    if [card.index for card in cards] != list(range(len(cards))):
+    if not top.problems and [card.index for card in cards] != list(range(len(cards))):
         top.problem("gpus", f"has the indices {[card.index for card in cards]}; allowed: 0, 1, 2 ...")
     devices = tuple(_device(device, cards) for device in top.records("devices"))
+    if devices and not cards and not top.problems:
+        top.problem("gpus", "is empty, and there are devices")
     slurm, kubernetes = top.record_or_null("slurm"), top.record_or_null("kubernetes")
     return NodeWanted(
         node=top.text("node"),
@@ -155,7 +157,7 @@ def _card(record: Record) -> WantedCard:
 
 def _device(record: Record, cards: tuple[WantedCard, ...]) -> Device:
     index = record.number("index")
-    if index >= len(cards):
+    if 0 < len(cards) <= index:
         record.problem("index", f"is {index}; the node has {len(cards)} cards")
     profile, placement = record.text_or_null("profile"), record.record_or_null("placement")
     if (profile is None) != (placement is None):

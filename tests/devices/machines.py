@@ -18,17 +18,17 @@ from tests.devices.sysfs import Cpus, plain
 Cut = tuple[tuple[str, int], ...]
 """What a card is cut into: profile and the memory slice it begins at, in the order of creation."""
 
-GIB = 2**30
+MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Built:
-    """A machine: its description and CPUs, what is cut (by card), and per card minor, model, GiB, cores and links."""
+    """A machine: its description and CPUs, what is cut (by card), and per card minor, model, MiB, cores and links."""
 
     description: Mapping[str, Any]
     cpus: Cpus
     models: Sequence[str]
-    gib: Sequence[float]
+    mib: Sequence[int]
     minors: Sequence[int]
     cores: Sequence[str]
     links: Sequence[Sequence[int] | None]
@@ -53,7 +53,7 @@ def gpus(model: str, pcis: Sequence[str], **more: Sequence[Any]) -> list[dict[st
     ]
 
 
-def hgx(model: str, gib: float, links: int, cpus: Cpus, cores: tuple[str, str], **more: Any) -> Built:
+def hgx(model: str, mib: int, links: int, cpus: Cpus, cores: tuple[str, str], **more: Any) -> Built:
     """Eight cards behind NVSwitches, four a socket."""
     pcis = [f"0000:{bus:02x}:00.0" for bus in (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)]
     near = [cpus_of(cpus, at // 4) for at in range(8)]
@@ -61,7 +61,7 @@ def hgx(model: str, gib: float, links: int, cpus: Cpus, cores: tuple[str, str], 
         {"name": model, "gpus": gpus(model, pcis, cpus=near, links=[["switch"] * links] * 8)},
         cpus,
         [model] * 8,
-        [gib] * 8,
+        [mib] * 8,
         list(range(8)),
         [cores[at // 4] for at in range(8)],
         [[-1 if to == at else 0 for to in range(8)] for at in range(8)],
@@ -92,7 +92,7 @@ DGX_A100 = Built(
     },
     DGX_CPUS,
     ["A100-SXM4-80GB"] * 8,
-    [80] * 8,
+    [81920] * 8,
     [3, 2, 1, 0, 7, 6, 5, 4],
     ["48-63", "48-63", "16-31", "16-31", "112-127", "112-127", "80-95", "80-95"],
     [[-1 if to == at else 0 for to in range(8)] for at in range(8)],
@@ -118,16 +118,24 @@ T4_CPUS = plain(2, 12, 1)
 MACHINES: dict[str, Built] = {
     "dgx-a100": DGX_A100,
     "dgx-a100-mig": DGX_A100_MIG,
-    "hgx-h100": hgx("H100-80GB-HBM3", 80, 18, H100_CPUS, ("0-55", "56-111")),
+    "hgx-h100": hgx("H100-80GB-HBM3", 81559, 18, H100_CPUS, ("0-55", "56-111")),
     "hgx-h200-mig": hgx(
-        "H200", 141, 18, H100_CPUS, ("0-55", "56-111"), cuts={at: (("3g.71gb", 0), ("3g.71gb", 4)) for at in range(8)}
+        "H200",
+        143771,
+        18,
+        H100_CPUS,
+        ("0-55", "56-111"),
+        cuts={at: (("3g.71gb", 0), ("3g.71gb", 4)) for at in range(8)},
     ),
-    "hgx-b200": hgx("B200", 180, 18, plain(2, 48, 2), ("0-47", "48-95")),
+    "hgx-b200": hgx("B200", 183359, 18, plain(2, 48, 2), ("0-47", "48-95")),
     "a30": Built(
-        {"name": "a30", "gpus": gpus("A30", ["0000:17:00.0", "0000:ca:00.0"], cpus=["0-15", "16-31"], links=[[1] * 4, [0] * 4])},
+        {
+            "name": "a30",
+            "gpus": gpus("A30", ["0000:17:00.0", "0000:ca:00.0"], cpus=["0-15", "16-31"], links=[[1] * 4, [0] * 4]),
+        },
         plain(2, 16, 1),
         ["A30"] * 2,
-        [24] * 2,
+        [24576] * 2,
         [0, 1],
         ["0-15", "16-31"],
         [[-1, 4], [4, -1]],
@@ -136,7 +144,7 @@ MACHINES: dict[str, Built] = {
         {"name": "a30-mig", "gpus": gpus("A30", ["0000:17:00.0", "0000:ca:00.0"], cpus=["0-15", "16-31"])},
         plain(2, 16, 1),
         ["A30"] * 2,
-        [24] * 2,
+        [24576] * 2,
         [0, 1],
         ["0-15", "16-31"],
         [None] * 2,
@@ -145,11 +153,13 @@ MACHINES: dict[str, Built] = {
     "rtx-pro-6000": Built(
         {
             "name": "rtx",
-            "gpus": gpus("RTX-PRO-6000-Blackwell-Server-Edition", ["0000:01:00.0", "0000:81:00.0"], cpus=["0-31", "0-31"]),
+            "gpus": gpus(
+                "RTX-PRO-6000-Blackwell-Server-Edition", ["0000:01:00.0", "0000:81:00.0"], cpus=["0-31", "0-31"]
+            ),
         },
         plain(1, 16, 2),
         ["RTX-PRO-6000-Blackwell-Server-Edition"] * 2,
-        [96] * 2,
+        [97887] * 2,
         [0, 1],
         ["0-15"] * 2,
         [None] * 2,
@@ -159,7 +169,7 @@ MACHINES: dict[str, Built] = {
         {"name": "l40s", "gpus": gpus("L40S", ["0000:3d:00.0", "0000:a1:00.0"], cpus=["0-31", "32-63"])},
         plain(2, 32, 1),
         ["L40S"] * 2,
-        [48] * 2,
+        [49152] * 2,
         [0, 1],
         ["0-31", "32-63"],
         [None] * 2,
@@ -175,7 +185,7 @@ MACHINES: dict[str, Built] = {
         },
         T4_CPUS,
         ["T4", "A100-PCIE-40GB", "T4"],
-        [16, 40, 16],
+        [16384, 40960, 16384],
         [1, 2, 0],
         ["0-11", "12-23", "0-23"],
         [None] * 3,

@@ -40,7 +40,9 @@ def test_a_card(uuid: str, minor: str, excluded: str, card: KernelCard, tmp_path
 
 def test_a_card_without_details_is_a_card(tmp_path: Path) -> None:
     (tmp_path / "proc/driver/nvidia/gpus/0000:07:00.0").mkdir(parents=True)
-    assert read_kernel(driver_root(tmp_path), capabilities=False).cards == (KernelCard("0000:07:00.0", None, None, False),)
+    assert read_kernel(driver_root(tmp_path), capabilities=False).cards == (
+        KernelCard("0000:07:00.0", None, None, False),
+    )
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,10 @@ def test_every_cpu_is_in_one_core_and_sockets_do_not_mix(order: list[int], threa
     [
         (lambda devices: (devices / "cpu/online").unlink(), "cpu/online answered No such file"),
         (lambda devices: (devices / "cpu/online").write_text("all\n"), "invalid literal"),
-        (lambda devices: (devices / "cpu/cpu1/topology/physical_package_id").unlink(), "physical_package_id answered No"),
+        (
+            lambda devices: (devices / "cpu/cpu1/topology/physical_package_id").unlink(),
+            "physical_package_id answered No",
+        ),
         (lambda devices: (devices / "cpu/cpu1/topology/thread_siblings_list").write_bytes(b"\xff"), "codec"),
     ],
 )
