@@ -53,7 +53,7 @@ class DeviceMap:
 
 def boot_id() -> str:
     """The id of this boot, as the kernel has it. Raises OSError where there is no /proc."""
-    return _BOOT_ID.read_text(encoding="ascii").strip()
+    return _BOOT_ID.read_text(encoding="utf-8").strip()
 
 
 def as_json(devices: DeviceMap) -> str:

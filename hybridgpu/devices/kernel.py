@@ -84,7 +84,7 @@ def _cards(folder: Path) -> tuple[KernelCard, ...] | Unread:
 def _card(folder: Path) -> KernelCard:
     """A card whose details cannot be read is a card all the same."""
     try:
-        fields = dict(_FIELD.findall((folder / "information").read_text(encoding="ascii", errors="replace")))
+        fields = dict(_FIELD.findall((folder / "information").read_text(encoding="utf-8", errors="replace")))
     except OSError:
         fields = {}
     minor, uuid = fields.get("Device Minor", ""), fields.get("GPU UUID", "")
@@ -102,7 +102,7 @@ def _capabilities(root: Path) -> Mapping[str, int] | Unread:
     From mig-minors, which lists all there can be; where it is not there, from the files of those that are.
     """
     try:
-        pairs = (line.split() for line in (root / _MINORS).read_text(encoding="ascii").splitlines())
+        pairs = (line.split() for line in (root / _MINORS).read_text(encoding="utf-8").splitlines())
         return {name: int(number) for name, number in pairs}
     except FileNotFoundError:
         return _capability_files(root / _DRIVER / "capabilities")
@@ -115,7 +115,7 @@ def _capability_files(folder: Path) -> Mapping[str, int] | Unread:
     try:
         for pattern in ("gpu*/mig/gi*/access", "gpu*/mig/gi*/ci*/access"):
             for path in folder.glob(pattern):
-                number = _MINOR.search(path.read_text(encoding="ascii"))
+                number = _MINOR.search(path.read_text(encoding="utf-8"))
                 if number:
                     found[str(path.relative_to(folder)).replace("/mig/", "/")] = int(number[1])
     except (OSError, ValueError) as error:

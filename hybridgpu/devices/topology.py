@@ -92,4 +92,4 @@ def _read(path: Path) -> int:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="ascii").strip()
+    return path.read_text(encoding="utf-8").strip()

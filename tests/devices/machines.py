@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ class Built:
     cores: Sequence[str]
     links: Sequence[Sequence[int] | None]
     cuts: Mapping[int, Cut] = field(default_factory=dict)
-    slurm: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, root: Path) -> Machine:
         """The machine below `root`, cut."""
@@ -53,7 +52,9 @@ def gpus(model: str, pcis: Sequence[str], **more: Sequence[Any]) -> list[dict[st
     ]
 
 
-def hgx(model: str, mib: int, links: int, cpus: Cpus, cores: tuple[str, str], **more: Any) -> Built:
+def hgx(
+    model: str, mib: int, links: int, cpus: Cpus, cores: tuple[str, str], cuts: Mapping[int, Cut] | None = None
+) -> Built:
     """Eight cards behind NVSwitches, four a socket."""
     pcis = [f"0000:{bus:02x}:00.0" for bus in (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)]
     near = [cpus_of(cpus, at // 4) for at in range(8)]
@@ -65,7 +66,7 @@ def hgx(model: str, mib: int, links: int, cpus: Cpus, cores: tuple[str, str], **
         list(range(8)),
         [cores[at // 4] for at in range(8)],
         [[-1 if to == at else 0 for to in range(8)] for at in range(8)],
-        **more,
+        cuts or {},
     )
 
 
@@ -100,17 +101,15 @@ DGX_A100 = Built(
 """Minors unlike indices, and NPS4: a card is near a quarter of a socket."""
 
 SEVENTHS: Cut = tuple(("1g.10gb", start) for start in range(7))
-DGX_A100_MIG = Built(
-    **{
-        **{name: getattr(DGX_A100, name) for name in DGX_A100.__dataclass_fields__},
-        "cuts": {
-            0: (("3g.40gb", 0), ("3g.40gb", 4)),
-            1: SEVENTHS,
-            2: (("7g.80gb", 0),),
-            3: (("1g.10gb+me", 0), ("2g.20gb", 2), ("3g.40gb", 4)),
-            4: (("4g.40gb", 0), ("1g.20gb", 4), ("1g.10gb", 6)),
-        },
-    }
+DGX_A100_MIG = replace(
+    DGX_A100,
+    cuts={
+        0: (("3g.40gb", 0), ("3g.40gb", 4)),
+        1: SEVENTHS,
+        2: (("7g.80gb", 0),),
+        3: (("3g.40gb", 0), ("2g.20gb", 4), ("1g.10gb+me", 6)),
+        4: (("4g.40gb", 0), ("1g.20gb", 4), ("1g.10gb", 6)),
+    },
 )
 
 H100_CPUS = plain(2, 56, 2)
@@ -125,7 +124,7 @@ MACHINES: dict[str, Built] = {
         18,
         H100_CPUS,
         ("0-55", "56-111"),
-        cuts={at: (("3g.71gb", 0), ("3g.71gb", 4)) for at in range(8)},
+        cuts=dict.fromkeys(range(8), (("3g.71gb", 0), ("3g.71gb", 4))),
     ),
     "hgx-b200": hgx("B200", 183359, 18, plain(2, 48, 2), ("0-47", "48-95")),
     "a30": Built(
@@ -163,7 +162,7 @@ MACHINES: dict[str, Built] = {
         [0, 1],
         ["0-15"] * 2,
         [None] * 2,
-        {1: (("1g.24gb", 0), ("1g.24gb", 3), ("2g.48gb", 6))},
+        {1: (("2g.48gb", 0), ("1g.24gb", 6), ("1g.24gb", 9))},
     ),
     "l40s": Built(
         {"name": "l40s", "gpus": gpus("L40S", ["0000:3d:00.0", "0000:a1:00.0"], cpus=["0-31", "32-63"])},
@@ -217,7 +216,7 @@ def cut(card: int, wanted: Cut) -> None:
         pynvml.nvmlGpuInstanceCreateComputeInstance(gi, _spanning(gi, slices))
 
 
-def _profiles(device: Any) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def _profiles(device: Any) -> Iterator[tuple[str, tuple[int, int, int]]]:  # noqa: ANN401 - pynvml is not typed
     """Each profile by name: its id, its size in memory slices, its compute slices."""
     for kind in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
@@ -231,7 +230,7 @@ def _profiles(device: Any) -> Iterator[tuple[str, tuple[int, int, int]]]:
         yield str(info.name).removeprefix("MIG "), (info.id, places[0].size, info.sliceCount)
 
 
-def _spanning(gi: Any, slices: int) -> int:
+def _spanning(gi: Any, slices: int) -> int:  # noqa: ANN401
     """The id of the compute instance profile that takes all of the GPU instance."""
     for kind in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
         try:

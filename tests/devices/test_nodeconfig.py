@@ -86,7 +86,7 @@ def test_slurms_numbers(name: str, expected: list[int | None], tmp_path: Path) -
 
 
 def _set(path: str, value: object) -> Callable[[Any], None]:
-    def change(record: Any) -> None:
+    def change(record: Any) -> None:  # noqa: ANN401 - what JSON gives
         *steps, last = path.split(".")
         for step in steps:
             record = record[int(step)] if step.isdigit() else record[step]

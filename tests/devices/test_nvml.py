@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from hybridgpu.devices.factsfile import as_json, as_table
@@ -157,19 +158,21 @@ def test_what_facts_may_leave_open_is_null_and_said(call: str, error: str, share
     assert any(instance.placement is None for instance in gpu.instances) == (MAY[call] == "placement")
 
 
-def test_the_calls_of_these_tests_are_those_that_are_made(shared_machine: Make) -> None:
+def test_the_calls_of_these_tests_are_those_that_are_made(
+    shared_machine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every function of the library that `discover` calls is in one of the tables: one that fails in none is missed."""
-    asked: set[str] = set()
-    import pynvml
-
+    asked: list[str] = []
     real = pynvml._nvmlGetFunctionPointer
-    try:
-        pynvml._nvmlGetFunctionPointer = lambda name: (asked.add(name), real(name))[1]
-        discover(shared_machine("dgx-a100-mig"))
-    finally:
-        pynvml._nvmlGetFunctionPointer = real
-    asked = {"nvmlInit" if name == "nvmlInitWithFlags" else name for name in asked}
-    assert asked - {"nvmlErrorString", "nvmlShutdown"} == {*ALL_OR_NOTHING, *MUST, *MAY}
+
+    def noted(name: str) -> object:
+        asked.append(name)
+        return real(name)
+
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer", noted)
+    discover(shared_machine("dgx-a100-mig"))
+    made = {"nvmlInit" if name == "nvmlInitWithFlags" else name for name in asked}
+    assert made - {"nvmlErrorString", "nvmlShutdown"} == {*ALL_OR_NOTHING, *MUST, *MAY}
 
 
 @pytest.mark.parametrize("card", [0, 3, 7])
