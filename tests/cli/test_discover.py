@@ -29,8 +29,8 @@ nodeClasses:
   dgx: {model: A100-SXM4-80GB, gpus: 8, slurm: {CPUs: 256, Sockets: 2, CoresPerSocket: 64, ThreadsPerCore: 2}}
 nodes:
 - {hosts: n1, class: dgx, owner: slurm, schedulers: [slurm], sharing: {mode: mig, layout: {
-    0: {3g.40gb: 2}, 1: {1g.10gb: 7}, 2: {7g.80gb: 1}, 3: {1g.10gb+me: 1, 2g.20gb: 1, 3g.40gb: 1},
-    4: {4g.40gb: 1, 1g.20gb: 1, 1g.10gb: 1}, 5-7: off}}}
+    0: {3g.40gb: 2}, 1: {1g.10gb: 7}, 2: {7g.80gb: 1}, 3: {1g.10gb+me: 1, 1g.10gb: 2, 3g.40gb: 1},
+    4: {4g.40gb: 1, 2g.20gb: 1, 1g.20gb: 1}, 5-7: off}}}
 """
 
 
@@ -218,11 +218,11 @@ def test_bind_writes_the_map_of_what_was_rendered(dgx: Machine, tmp_path: Path) 
     config, target = tmp_path / "node.json", tmp_path / "run/hybridgpu/devices.json"
     config.write_bytes(rendered("", tmp_path, INVENTORY, {"n1": str(tmp_path / "facts/n1.json")}))
     run = bind(dgx, config, target)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", f"wrote {target}: 19 devices of n1\n")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", f"wrote {target}: 20 devices of n1\n")
     assert stat.S_IMODE(target.stat().st_mode) == 0o644
     record = json.loads(target.read_text())
     assert record["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert [device["slurm_index"] for device in record["devices"]] == list(range(19))
+    assert [device["slurm_index"] for device in record["devices"]] == list(range(20))
     with nvml(dgx):
         import pynvml
 

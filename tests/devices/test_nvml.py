@@ -74,7 +74,7 @@ def test_the_table_has_a_line_for_each_device(shared_machine: Make) -> None:
     facts = discover(shared_machine("dgx-a100-mig")).facts
     assert facts is not None
     lines = as_table(facts).splitlines()
-    assert len(lines) == 1 + 8 + 2 + 7 + 1 + 3 + 3
+    assert len(lines) == 1 + 8 + 2 + 7 + 1 + 4 + 3
     assert lines[1].split()[:6] == ["0", "3", "0000:07:00.0", "A100-SXM4-80GB", "80.0", "GiB"]
     assert lines[2].split()[:3] == ["3g.40gb", "at", "0"]
 
