@@ -47,9 +47,9 @@ def test_cards_and_instances(make: Callable[..., Machine], detected: Detect) -> 
     with nvml(machine):
         card = nv.nvmlDeviceGetHandleByIndex(0)
         nv.nvmlDeviceSetMigMode(card, 1)
-        for profile, whole in ((9, 2), (14, 1), (20, 0)):
+        for profile, whole in ((9, 2), (14, 1), (19, 0)):
             nv.nvmlGpuInstanceCreateComputeInstance(nv.nvmlDeviceCreateGpuInstance(card, profile), whole)
-    instances = "gpu:3g.40gb:1,gpu:2g.20gb:1,gpu:1g.10gb+me:1"
+    instances = "gpu:3g.40gb:1,gpu:2g.20gb:1,gpu:1g.10gb:1"
     report = detected(machine, f"gpu:a100-sxm4-80gb:2,gpu:h100_80gb_hbm3:1,{instances}")
     assert not report.died
     assert {(device.type, device.files) for device in report.devices} == {
@@ -58,10 +58,22 @@ def test_cards_and_instances(make: Callable[..., Machine], detected: Detect) -> 
         ("h100_80gb_hbm3", device_files(0)),
         ("3g.40gb", device_files(3, gi=1)),
         ("2g.20gb", device_files(3, gi=5)),
-        ("1g.10gb+me", device_files(3, gi=13)),
+        ("1g.10gb", device_files(3, gi=13)),
     }
     assert {device.cores for device in report.devices} == {"0-1"}
     assert {device.files: device.links for device in report.devices}[device_files(1)] == "0,-1,0,2"
+
+
+def test_media_extensions(make: Callable[..., Machine], slurm_root: SlurmRoot, detected: Detect) -> None:
+    """22.05 makes the name from the instance's attributes, later releases take the driver's, with its suffix."""
+    machine = make(gpus=[A100])
+    with nvml(machine):
+        card = nv.nvmlDeviceGetHandleByIndex(0)
+        nv.nvmlDeviceSetMigMode(card, 1)
+        nv.nvmlGpuInstanceCreateComputeInstance(nv.nvmlDeviceCreateGpuInstance(card, 20), 0)
+    name, other = ("1g.10gb", "1g.10gb+me") if slurm_root.release == "22.05" else ("1g.10gb+me", "1g.10gb+gfx")
+    assert [device.type for device in detected(machine, f"gpu:{name}:1").devices] == [name]
+    assert [device.type for device in detected(machine, f"gpu:{other}:1").devices] == []
 
 
 def test_mig_without_an_instance(make: Callable[..., Machine], detected: Detect) -> None:
