@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pynvml as nv
@@ -170,3 +171,24 @@ def test_who_may_not_write_the_state_may_only_look() -> None:
         (root / "gpusim.lock").chmod(0o444)
         output, error = start(machine, LOOKS_ONLY).communicate(timeout=60)
     assert output.splitlines() == ["[0, 0]", *["Insufficient Permissions"] * 2], error
+
+
+def test_threads_of_one_process(make: Callable[..., Machine]) -> None:
+    """NVML may be called by many threads; ctypes lets them run side by side."""
+    machine = make("A100-SXM4-80GB", "H100-80GB-HBM3", "A30", "T4")
+
+    def use(index: int) -> int:
+        card = nv.nvmlDeviceGetHandleByIndex(index)
+        for _ in range(20):
+            if index < 2:
+                gi = nv.nvmlDeviceCreateGpuInstance(card, 0)
+                nv.nvmlGpuInstanceDestroy(gi)
+            assert len(nv.nvmlDeviceGetName(card)) > 5
+        return index
+
+    with nvml(machine):
+        for index in range(2):
+            nv.nvmlDeviceSetMigMode(nv.nvmlDeviceGetHandleByIndex(index), 1)
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(use, range(4))) == [0, 1, 2, 3]
+    assert machine.show()["changes"] == 2 + 2 * 2 * 20
