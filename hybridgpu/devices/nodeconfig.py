@@ -33,6 +33,13 @@ EDITED = Rule(
     "Change the inventory and render.",
     "hybridgpu/files/stamp.py",
 )
+OF_ANOTHER = Rule(
+    "node-config-of-another",
+    Severity.WARNING,
+    "The NodeConfig names another host than this one: if it is another node's, all that is done by it is wrong.",
+    "Install the file nodes/NAME.json of this node; where slurmd runs under another name, give NodeHostname.",
+    "S:src/slurmd/slurmd/slurmd.c _read_config",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,14 @@ class KubernetesWanted:
 
 @dataclass(frozen=True, slots=True)
 class NodeWanted:
-    """All that this node must be. `gres` is its Gres= value, None outside Slurm; `devices` are in Slurm's order."""
+    """All that this node must be.
+
+    `hosts` are the names that its host may have; `gres` is its Gres= value, None outside Slurm; `devices` are in
+    Slurm's order.
+    """
 
     node: str
+    hosts: frozenset[str]
     sharing: Sharing
     gres: str | None
     kubernetes: KubernetesWanted | None
@@ -113,8 +125,11 @@ def _wanted(top: Record, path: str) -> NodeWanted:
     if devices and not cards and not top.problems:
         top.problem("gpus", "is empty, and there are devices")
     slurm, kubernetes = top.record_or_null("slurm"), top.record_or_null("kubernetes")
+    node, addresses = top.text("node"), top.record("addresses")
+    named = [addresses.text("NodeHostname")] if "NodeHostname" in addresses.fields else []
     return NodeWanted(
-        node=top.text("node"),
+        node=node,
+        hosts=frozenset((node, top.text("kubernetes_name"), *named)),
         sharing=_sharing(top.record("sharing"), top.choice("mode", Mode)),
         gres=slurm.text("gres") if slurm else None,
         kubernetes=_kubernetes(kubernetes) if kubernetes else None,
@@ -122,6 +137,14 @@ def _wanted(top: Record, path: str) -> NodeWanted:
         devices=devices,
         file=path,
     )
+
+
+def of_another(wanted: NodeWanted, hostname: str) -> tuple[Finding, ...]:
+    """A warning where this host, by its full or short name, is none that the NodeConfig is for."""
+    if hostname.partition(".")[0] in {host.partition(".")[0] for host in wanted.hosts}:
+        return ()
+    message = f"it is for {wanted.node}; this host is {hostname}"
+    return (Finding(OF_ANOTHER, Place(wanted.file, 1) if wanted.file else None, message),)
 
 
 def _sharing(record: Record, mode: Mode) -> Sharing:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybridgpu.devices.nodeconfig import EDITED, ILLEGAL, NodeWanted, read_node_config
+from hybridgpu.devices.nodeconfig import EDITED, ILLEGAL, OF_ANOTHER, NodeWanted, of_another, read_node_config
 from hybridgpu.inventory.load import load_site
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import Mode, Scheduler
@@ -163,3 +163,26 @@ def test_an_edited_file_is_taken_and_said(tmp_path: Path) -> None:
     wanted, findings = read_node_config("node.json", content)
     assert wanted is not None
     assert [finding.rule for finding in findings] == [EDITED]
+
+
+HOSTED = ENTRIES["exclusive"].replace(
+    "owner:", 'kubernetesName: "{host}-k8s.example.org", slurm: {NodeHostname: big.x}, owner:'
+)
+
+
+@pytest.mark.parametrize(
+    ("hostname", "fires"),
+    [
+        ("n1", False),
+        ("n1.example.org", False),
+        ("n1-k8s", False),
+        ("big", False),
+        ("n2", True),
+        ("n10", True),
+        ("", True),
+    ],
+)
+def test_a_config_of_another_host_is_said(hostname: str, fires: bool, tmp_path: Path) -> None:
+    wanted, findings = read_node_config("node.json", rendered("", tmp_path, INVENTORY.format(entry=HOSTED)))
+    assert wanted is not None, findings
+    assert [finding.rule for finding in of_another(wanted, hostname)] == [OF_ANOTHER] * fires

@@ -14,6 +14,8 @@ import pytest
 from hybridgpu.devices.timelimit import within
 from hybridgpu.errors import Bug, HybridgpuError, Unavailable
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # the test runner's threads
+
 
 def refuse() -> None:
     raise Unavailable("device", ("n1",), "no driver")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import click
@@ -29,8 +30,8 @@ def command(config: str, target: str, driver_root: str, timeout: float, output: 
     """
     from hybridgpu.devices.bind import bind
     from hybridgpu.devices.devicemap import as_json, boot_id, write
-    from hybridgpu.devices.factsof import facts_of
-    from hybridgpu.devices.nodeconfig import read_node_config
+    from hybridgpu.devices.factsof import NO_FILE, facts_of
+    from hybridgpu.devices.nodeconfig import of_another, read_node_config
     from hybridgpu.devices.observe import observe
 
     wanted, findings = read_node_config(config)
@@ -40,8 +41,10 @@ def command(config: str, target: str, driver_root: str, timeout: float, output: 
     found = facts_of(seen, wanted.node)
     if found.facts is None:
         raise Refused([*findings, *found.findings])
+    findings += of_another(wanted, socket.gethostname())
+    findings += tuple(finding for finding in found.findings if finding.rule is not NO_FILE)  # bind says it, as an error
     bound = bind(wanted, found.facts, seen.kernel.files, boot_id())
-    tell([*findings, *found.findings, *bound.findings])
+    tell([*findings, *bound.findings])
     if bound.devices is None:
         return FAILED
     content = as_json(bound.devices)
