@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import TypeVar
 
 from hybridgpu.devices.kernel import KernelCard, KernelReading
@@ -119,16 +120,21 @@ def _in_kernel(kernel: KernelReading) -> tuple[KernelCard, ...]:
 
 
 def _dead(seen: Observation) -> Iterator[Finding]:
-    """Each card that is dead, by the driver's answers, or because the kernel has it and the driver does not."""
+    """Each card that is dead, by the driver's answers, or because the kernel has it and the driver does not.
+
+    A card whose address the driver does not tell is one of those that only the kernel has.
+    """
     alive = {card.bus_id for card in seen.driver.cards}
     gone = [c for c in _in_kernel(seen.kernel) if c.bus_id not in alive and not c.excluded]
-    nameless = [card for card in seen.driver.cards if isinstance(card.bus_id, Unread)]
-    answers = ", ".join(dict.fromkeys(str(card.bus_id) for card in nameless))
-    for lost in gone:
-        why = answers or "the kernel's driver has it, and NVML does not show it"
-        yield Finding(DEAD, None, f"{_card_name(lost.bus_id, lost.minor, seen)} is dead: {why}")
-    for card in nameless[len(gone) :]:
-        yield Finding(DEAD, None, f"the driver's GPU {card.number} is dead: {card.bus_id}")
+    nameless = [card.bus_id for card in seen.driver.cards if isinstance(card.bus_id, Unread)]
+    for lost, answer in zip_longest(gone, nameless):
+        name = "a GPU" if lost is None else _card_name(lost.bus_id, lost.minor, seen)
+        if answer is None:
+            yield Finding(DEAD, None, f"{name} is dead: the kernel's driver has it, and NVML does not show it")
+        elif answer.answer in (*_SIGNS_OF_DEATH, "UNKNOWN"):
+            yield Finding(DEAD, None, f"{name} is dead: {answer}")
+        else:
+            yield Finding(UNTOLD, None, f"{name}: {answer}")
     for card in seen.driver.cards:
         sign = next((value for value in _values(card) if value.answer in _SIGNS_OF_DEATH), None)
         if isinstance(card.bus_id, str) and (sign := sign or _all_unknown(card)):

@@ -136,7 +136,7 @@ GONE = {name: LOST for name in CardReading.__dataclass_fields__ if name != "numb
             "GPU 1 at 0000:02:00.0 (/dev/nvidia1) is dead: nvmlX answered UNK",
         ),
         ([card(0), card(1, affinity=LOST)], {}, DEAD, "GPU 1 at 0000:02:00.0"),
-        ([card(0), card(1, **GONE)], {}, DEAD, "the driver's GPU 1 is dead: nvmlX answered GPU_IS_LOST"),
+        ([card(0), card(1, **GONE)], {}, DEAD, "a GPU is dead: nvmlX answered GPU_IS_LOST"),
         (
             [card(1), card(0, **GONE)],
             {"cards": kernel_cards("0000:01:00.0", "0000:02:00.0")},
@@ -149,6 +149,7 @@ GONE = {name: LOST for name in CardReading.__dataclass_fields__ if name != "numb
             DEAD,
             "GPU 2 at 0000:03:00.0 (/dev/nvidia5) is dead: the kernel's driver has it",
         ),
+        ([card(0), card(1, bus_id=REFUSED)], {}, UNTOLD, "a GPU: nvmlX answered NO_PERMISSION"),
         ([card(0), card(1, name=REFUSED)], {}, UNTOLD, "GPU 1 at 0000:02:00.0 (/dev/nvidia1): nvmlX answered NO_PERM"),
         ([card(0), card(1, minor=REFUSED)], {}, UNTOLD, "GPU 1 at 0000:02:00.0: nvmlX answered NO_PERMISSION"),
         ([card(0, mig=UNKNOWN)], {}, UNTOLD, "GPU 0 at 0000:01:00.0 (/dev/nvidia0): nvmlX answered UNKNOWN"),

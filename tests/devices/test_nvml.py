@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from hybridgpu.errors import Unavailable
 from hybridgpu.inventory.facts import read_facts
 from testbed.driver import library
 from testbed.driver.machine import Machine
+from tests.conftest import soak
 from tests.devices.conftest import Make
 from tests.devices.machines import MACHINES, MIB, cut, nvml
 
@@ -93,6 +95,7 @@ MUST = (
     *("nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId"),
     "nvmlDeviceGetComputeInstanceId",
 )
+EVERY_CARD_KNOWS = MUST[:6]
 ASKED_OF_INSTANCES = (
     *("nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetMigDeviceHandleByIndex"),
     *("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId"),
@@ -132,9 +135,10 @@ def test_a_card_that_does_not_tell_this_is_refused_by_name(call: str, error: str
     assert found.facts is None
     (finding,) = found.findings
     assert finding.rule in (DEAD, UNTOLD)
-    assert (finding.rule is DEAD) >= (error in DEATH)
     assert f"answered {error}" in finding.message
     first = call in ASKED_OF_INSTANCES  # the second such call is still about the first card's
+    unknown = error == "UNKNOWN" and call in EVERY_CARD_KNOWS and not first
+    assert (finding.rule is DEAD) == (error in DEATH or unknown)
     assert ("GPU 0 at 0000:07:00.0 (/dev/nvidia3)" if first else "GPU 1 at 0000:0f:00.0") in finding.message
 
 
@@ -261,3 +265,24 @@ def test_without_mig_minors_the_files_of_instances_are_read(make_machine: Make) 
     before = discover(machine)
     (machine.root / "proc/driver/nvidia-caps/mig-minors").unlink()
     assert discover(machine) == before
+
+
+def test_no_plan_of_faults_gives_a_traceback_or_facts_that_are_none(shared_machine: Make) -> None:
+    """Two calls fail in any ways, any time: facts that can be read, findings that say why not, or no driver."""
+    chance = random.Random(7)
+    calls = (*ALL_OR_NOTHING, *MUST, *MAY)
+    for _ in range(soak(150, 20_000)):
+        plan = ",".join(f"{chance.choice(calls)}@{chance.randint(1, 30)}={chance.choice(ERRORS)}" for _ in range(2))
+        try:
+            found = discover(shared_machine(chance.choice(["mixed", "a30", "rtx-pro-6000"])), plan)
+        except Unavailable as unavailable:
+            assert unavailable.plane == "device", plan
+            continue
+        if found.facts is None:
+            assert any(finding.is_error for finding in found.findings), plan
+            continue
+        assert not any(finding.is_error for finding in found.findings), plan
+        facts, findings = read_facts("n1.json", as_json(found.facts).encode())
+        assert findings == (), plan
+        assert facts is not None
+        assert facts.gpus == found.facts.gpus, plan
