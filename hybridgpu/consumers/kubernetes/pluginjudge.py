@@ -18,6 +18,7 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, Reading, r
 from hybridgpu.consumers.kubernetes.pluginkeys import judge_keys
 from hybridgpu.consumers.kubernetes.replicated import SHARED, Entry, Replicated
 from hybridgpu.consumers.kubernetes.settings import PLUGIN, settings
+from hybridgpu.consumers.kubernetes.treepath import Paths
 from hybridgpu.consumers.kubernetes.yamlrules import judge_case, judge_number, judge_yaml
 from hybridgpu.files.gojson import Mismatch, Refusal
 from hybridgpu.files.gotree import GoError, GoMap, GoNode
@@ -51,13 +52,15 @@ def _refusals(reading: Reading, where: Where) -> Iterator[Finding]:
     if isinstance(failure, GoError):
         yield Finding(rules.YAML, where(failure.line, failure.column), failure.words, rules.YAML.fix)
         return
+    paths = Paths(reading.yaml.root)
     for each in dict.fromkeys((failure, *reading.decoded.mismatches)):
-        yield _refusal(each, where)
+        yield _refusal(each, paths, where)
 
 
-def _refusal(failure: Mismatch | Refusal, where: Where) -> Finding:
+def _refusal(failure: Mismatch | Refusal, paths: Paths, where: Where) -> Finding:
     rule = rules.TYPE if isinstance(failure, Mismatch) else rules.BY_KIND.get(failure.about, rules.VALUE)
-    return Finding(rule, where(failure.node.line, failure.node.column), failure.words, rule.fix)
+    words = paths.located(failure.node, failure.words)
+    return Finding(rule, where(failure.node.line, failure.node.column), words, rule.fix)
 
 
 class _Judge:
