@@ -9,6 +9,7 @@ from hybridgpu.check.cross.hooks import judge_hooks
 from hybridgpu.check.cross.site import cross_check
 from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.rendering import unrendered
+from hybridgpu.check.whose import findings_by_nodes
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
 from hybridgpu.consumers.slurm.release import Release
@@ -132,7 +133,7 @@ def _schedulers(
     yield from findings
     sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
     for side in sides:
-        yield from side.consumption.findings
+        yield from findings_by_nodes(side.consumption)
         yield from judge_hooks(side, paths)
     kube, findings = kubernetes.gather(found)
     yield from findings
