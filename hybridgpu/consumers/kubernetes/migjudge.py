@@ -17,6 +17,7 @@ from hybridgpu.consumers.kubernetes.treepath import Paths
 from hybridgpu.consumers.kubernetes.yamlrules import judge_number, judge_yaml
 from hybridgpu.files.gotree import GoMap
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
@@ -38,7 +39,8 @@ def judge_mig_file(
     findings = list(judge_yaml(reading.yaml, where))
     if reading.error:
         place = where(reading.error.line, reading.error.column)
-        findings.append(Finding(rules.YAML, place, reading.error.words, rules.YAML.fix))
+        words = with_tab(reading.error.words, text, reading.error.line)
+        findings.append(Finding(rules.YAML, place, words, rules.YAML.fix))
     if reading.wrong:
         paths = Paths(reading.yaml.root)
         findings += [_wrong(wrong, paths, where) for wrong in reading.wrong]
