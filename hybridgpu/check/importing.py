@@ -110,8 +110,8 @@ def _sources(found: Sequence[Input], release: Release | None) -> tuple[Sources, 
     if any(finding.is_error for finding in findings):
         raise Refused(findings)
     tree, consumption, guess = _slurm(found, release, facts)
-    if consumption:
-        findings += (finding for finding in consumption.findings if finding.is_error)
+    judged = [*(consumption.findings if consumption else ()), *kubernetes.judge_configuration(kube)]
+    findings += (finding for finding in judged if finding.is_error)
     return Sources(tree, consumption, guess, facts, kube), findings
 
 

@@ -37,6 +37,10 @@ class Block:
 
     entries: tuple[Entry, ...]
 
+    def get(self, key: str) -> object:
+        """The value of a key, None where it is not there."""
+        return next((entry.value for entry in self.entries if entry.key == key), None)
+
     @property
     def guessed(self) -> bool:
         """Whether a guess stands somewhere in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hybridgpu.inventory.importer.cards import Card
 from hybridgpu.inventory.importer.kubeview import KubeView
@@ -12,6 +12,7 @@ from hybridgpu.inventory.importer.parameters import NodeLine
 from hybridgpu.inventory.importer.sharing import Shares, of_slurm
 from hybridgpu.inventory.importer.slurmview import SlurmView
 from hybridgpu.inventory.importer.told import Told
+from hybridgpu.inventory.sharing import mps_limit
 from hybridgpu.model.finding import Place, Related, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.naming import whole_gpu_type
@@ -32,6 +33,14 @@ MODEL_UNKNOWN = Rule(
     "the driver's names depend on it.",
     "Correct `model` (nvidia-smi -L shows it), or import with the facts of one such node.",
     "docs/import.md",
+)
+
+SHARING_LOST = Rule(
+    "import-sharing-lost",
+    Severity.ERROR,
+    "An inventory cannot share GPUs so, because what comes of it in Kubernetes breaks or gives a card out twice.",
+    "See docs/inventory.md on replicas and renameByDefault.",
+    "docs/inventory.md",
 )
 
 UNTYPED = "nvidia"
@@ -74,12 +83,12 @@ class NodeDraft:
 
 @dataclass(slots=True)
 class Drafting:
-    """Makes drafts of nodes; work is done once for nodes that are alike."""
+    """Makes drafts of nodes. `both`: the site has both schedulers; `operated`: the plugin comes with the operator."""
 
     models: Models
     told: Told
     both: bool
-    _known: dict[tuple[object, ...], NodeDraft] = field(default_factory=dict)
+    operated: bool
 
     def draft(self, source: NodeSource) -> NodeDraft:
         """The node in the inventory's terms."""
@@ -89,8 +98,8 @@ class Drafting:
         schedulers = _schedulers(source)
         owner = _owner(source, guesses)
         owners = tuple(card.owner or owner for card in source.cards)
-        shares = self._shares(source, owner, schedulers, guesses)
         gpus = tuple(choice.model for choice in choices)
+        shares = self._legal(source, self._shares(source, owner, schedulers, guesses), gpus, guesses)
         line = source.line if Scheduler.SLURM in schedulers else None
         return NodeDraft(
             name=source.name,
@@ -136,6 +145,20 @@ class Drafting:
                 return Shares(Mode.MPS, _REPLICAS)
             return mine
         return self._both(source, mine, theirs, owner, guesses)
+
+    def _legal(self, source: NodeSource, shares: Shares, gpus: tuple[GpuModel, ...], guesses: dict[str, str]) -> Shares:
+        """The shares as far as an inventory takes them."""
+        place = source.kube.node.place if source.kube else source.place
+        if shares.mode is Mode.MPS and shares.replicas and shares.replicas > mps_limit(gpus):
+            guesses["sharing"] = f"{shares.replicas} replicas are more than MPS takes"
+            message = f"{source.name}: {shares.replicas} replicas, and MPS takes {mps_limit(gpus)}"
+            self.told.add(SHARING_LOST, place, message)
+            shares = replace(shares, replicas=mps_limit(gpus))
+        if shares.rename and self.operated:
+            message = f"{source.name}: renameByDefault is not possible under the GPU operator"
+            self.told.add(SHARING_LOST, place, message)
+            shares = replace(shares, rename=False)
+        return shares
 
     def _both(
         self, source: NodeSource, mine: Shares, theirs: Shares, owner: Scheduler, guesses: dict[str, str]

@@ -6,7 +6,7 @@ What hybridgpu writes itself, as it stands in files that it has rendered before,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -14,6 +14,8 @@ from hybridgpu.consumers.slurm import Release, SlurmFiles
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.files.slurmlines import Pair
 from hybridgpu.inventory.importer.document import Block, Entry
+from hybridgpu.inventory.importer.fold import fold_hosts
+from hybridgpu.inventory.importer.greslines import Detection
 from hybridgpu.inventory.importer.nodes import NodeDraft
 from hybridgpu.inventory.importer.told import Told
 from hybridgpu.inventory.nodekeys import OUR_GRES
@@ -39,9 +41,10 @@ TASK_PROLOG_HIDDEN = Rule(
 )
 DETECTIONS_DIFFER = Rule(
     "import-autodetect-differs",
-    Severity.ERROR,
-    "AutoDetect is one for all nodes of an inventory: some nodes' GPUs will be found in another way.",
-    "Import the nodes of each AutoDetect by themselves, or write their device files.",
+    Severity.WARNING,
+    "AutoDetect is off, nvml or nvidia, and one for all nodes of an inventory: rendered files name these nodes' devices "
+    "instead, without Cores and Links where there are no facts.",
+    "Render with facts (`hybridgpu render --facts`), or set autoDetect if all nodes can have the same.",
     "docs/inventory.md",
 )
 
@@ -53,8 +56,8 @@ _TAKEN = ("off", "nvml", "nvidia")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the block is made from. `drafts` are the nodes in Slurm; `detections` AutoDetect by node, with its place;
-    `raw` the lines of gres.conf that stay as they are."""
+    """What the block is made from. `drafts` are the nodes in Slurm, `autodetect` is what all of them get, and `raw` are
+    the lines of gres.conf that stay as they are."""
 
     files: SlurmFiles
     release: Release
@@ -196,13 +199,16 @@ def _cgroup(files: SlurmFiles, told: Told) -> dict[str, str]:
     return keys
 
 
-def autodetect_of(values: Sequence[tuple[str, Pair | None, str]], told: Told) -> str:
-    """The AutoDetect of an inventory whose nodes have these (value, its pair, node): what most have."""
-    every = [value if value in _TAKEN else "nvml" for value, _, _ in values]
-    if not every:
-        return "off"
-    most = max(dict.fromkeys(every), key=every.count)
-    for value, pair, node in values:
-        if value != most:
-            told.add(DETECTIONS_DIFFER, pair.place if pair else None, f"{node}: AutoDetect={value}, and others {most}")
-    return most
+def autodetect_of(found: Mapping[str, Detection], told: Told) -> str:
+    """The AutoDetect of an inventory whose nodes have these; `off`, with all devices named, where they differ."""
+    values = {detection.value for detection in found.values()}
+    if not values or (len(values) == 1 and values <= set(_TAKEN)):
+        return values.pop() if values else "off"
+    by_value: dict[str, list[str]] = {}
+    for node, detection in found.items():
+        by_value.setdefault(detection.value, []).append(node)
+    for value, nodes in by_value.items():
+        pair = found[nodes[0]].pair
+        if value != "off":
+            told.add(DETECTIONS_DIFFER, pair.place if pair else None, f"{fold_hosts(nodes)}: AutoDetect={value}")
+    return "off"
