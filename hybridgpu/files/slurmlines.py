@@ -25,8 +25,8 @@ _PAIR = re.compile(
 )
 _INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
 _MAX_DEPTH = 32
-_MAX_FILES = 2000
-"""How many files one file may bring in, each time counted: chains of Includes can double at every step."""
+_MAX_INCLUDES = 2000
+"""How many Includes of one file and of what it brings in are followed: chains of them can double at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,9 @@ class _Reading:
         path = posixpath.normpath(posixpath.join(folder, name))
         at = len(self.includes)
         found = Include(name, path, logical.place(include.start(1)))
-        self.includes.append(replace(found, problem="no cluster" if nameless else "pattern"))
-        if nameless or "*" in name:
+        over = at >= _MAX_INCLUDES
+        self.includes.append(replace(found, problem="too many" if over else "no cluster" if nameless else "pattern"))
+        if over or nameless or "*" in name:
             return
         file = self.locate(path)
         file = path if file in ancestors else file  # a copy of its own name is another file
@@ -149,13 +150,9 @@ class _Reading:
         if not problem:
             self.follow(file, text, ancestors)
 
-    def _open(
-        self, path: str, ancestors: tuple[str, ...]
-    ) -> tuple[str, Literal["", "missing", "not given", "loop", "too many"]]:
+    def _open(self, path: str, ancestors: tuple[str, ...]) -> tuple[str, Literal["", "missing", "not given", "loop"]]:
         if path in ancestors or len(ancestors) > _MAX_DEPTH:
             return "", "loop"
-        if len(self.files) >= _MAX_FILES:
-            return "", "too many"
         try:
             return self.open_text(path), ""
         except FileNotFoundError:

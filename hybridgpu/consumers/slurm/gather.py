@@ -119,11 +119,12 @@ def _sets(text: SlurmText, key: str) -> bool:
 
 def _targets(path: str, text: SlurmText, reach: Reach) -> Iterator[str]:
     """The files that the Includes may mean: names are relative to slurm.conf, in this folder or one above."""
-    for include in text.includes:
+    names = (include.name for include in text.includes if include.problem not in ("too many", "pattern"))
+    for name in dict.fromkeys(names):
         folder = posixpath.dirname(path)
         while True:
-            yield reach.find(posixpath.normpath(posixpath.join(folder, include.name)), path)
-            if include.name.startswith("/") or not folder or not reach.inside(folder):
+            yield reach.find(posixpath.normpath(posixpath.join(folder, name)), path)
+            if name.startswith("/") or not folder or not reach.inside(folder):
                 break
             folder = posixpath.dirname(folder)
 
