@@ -21,12 +21,16 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_confi
 from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
 from hybridgpu.inventory.importer.sharing import Shares, counts, spread
+from hybridgpu.model.catalogue import models
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 
 _OURS = "hybridgpu.io/config"
 _PREFIX = "nvidia.com/"
 _INSTANCES = re.compile(rf"{_PREFIX}mig-([0-9]+g\.[0-9]+gb[a-z.-]*)")
+_GENERATED = re.compile(r"all-([0-9]+g\.[0-9]+gb(?:\+me)?)")
+"""Configs that the operator makes for each profile (mig-parted deployments/container, config-default.yaml)."""
+_NO_MIG = "all-disabled"
 _OF_SINGLE = re.compile(r"-MIG-([0-9]+g\.[0-9]+gb[a-z.+-]*?)(-SHARED)?$", re.IGNORECASE)
 
 
@@ -143,10 +147,20 @@ def _layout(
         if read and model and count and name in read.configs:
             after = apply(read.configs[name], node_of(model, count)).node
             return tuple(counts(i.profile for i in c.instances) or None for c in after.cards), ""
+    if (alike := _GENERATED.fullmatch(name)) and count and (most := _most(alike[1], model)):
+        return (((alike[1], most),),) * count, "" if model else f"mig.config is {name}, and the model is not known"
+    if name == _NO_MIG:
+        return (), ""
     total = counts(_instances(node))
     cards = count if node.labels.get(f"{_PREFIX}mig.strategy") != "single" else None
     spread_out = spread(total, cards) if total else ()
     return spread_out, "instances are counted, not told apart by card" if spread_out else ""
+
+
+def _most(profile: str, model: GpuModel | None) -> int:
+    """How many of a profile fill a card of the model, or of any."""
+    found = (one.profile(profile) for one in ([model] if model else models()))
+    return max((one.max_count for one in found if one), default=0)
 
 
 def _instances(node: KubeNode) -> Iterator[str]:

@@ -42,8 +42,8 @@ TASK_PROLOG_HIDDEN = Rule(
 DETECTIONS_DIFFER = Rule(
     "import-autodetect-differs",
     Severity.WARNING,
-    "AutoDetect is off, nvml or nvidia, and one for all nodes of an inventory: rendered files name these nodes' devices "
-    "instead, without Cores and Links where there are no facts.",
+    "AutoDetect is off, nvml or nvidia, and one for all nodes of an inventory: rendered files name the devices of "
+    "these nodes instead, without Cores and Links where there are no facts.",
     "Render with facts (`hybridgpu render --facts`), or set autoDetect if all nodes can have the same.",
     "docs/inventory.md",
 )

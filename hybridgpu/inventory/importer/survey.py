@@ -137,17 +137,24 @@ class Survey:
             if kube is None:
                 self._set_aside(WITHOUT_GPUS, source, "no GPUs")
                 return source
-        key = (id(seen), source.line and source.line.keys)
-        if facts or kube or key not in self._cards:
-            cards = cards_of(seen, facts, kube, _hints(source.line))
-            self._cards[key] = cards if not (facts or kube) else self._cards.get(key, ())
-        else:
-            cards = self._cards[key]
+        cards = self._cards_of(source, seen, facts, kube)
         if not 0 < len(cards) <= MOST_GPUS:
             self._set_aside(CARDS_UNKNOWN, source, f"{len(cards) or 'no'} cards can be made out", gpus=True)
             return source
         name = node.name if kube and node else None
         return NodeSource(source.name, source.place, source.line, source.position, seen, kube, cards, name)
+
+    def _cards_of(
+        self, source: NodeSource, seen: SlurmView | None, facts: Facts | None, kube: KubeView | None
+    ) -> tuple[Card, ...]:
+        """The cards; nodes of which only Slurm knows, and the same of all, share them."""
+        hints = _hints(source.line)
+        if facts or kube:
+            return cards_of(seen, facts, kube, hints)
+        key = (id(seen), hints)
+        if key not in self._cards:
+            self._cards[key] = cards_of(seen, None, None, hints)
+        return self._cards[key]
 
     def _in_kubernetes(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> KubeView | None:
         if node is None or not node.has_gpus:
