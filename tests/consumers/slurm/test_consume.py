@@ -6,7 +6,7 @@ import pytest
 
 from hybridgpu.consumers.slurm import RELEASES, Registered, consume, load
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
-from tests.consumers.slurm.sites import CAPS, MIG, judged, site
+from tests.consumers.slurm.sites import CAPS, MIG, found, judged, site
 
 TWO = "Name=gpu Type=a100 File=/dev/nvidia[0-1]"
 
@@ -268,3 +268,10 @@ def test_nodes_that_say_the_same_on_lines_of_their_own_share_one_result() -> Non
     records = "\n".join(f"NodeName=n{n} {TWO}" for n in range(50))
     result = judged(site(nodes=nodes, records=records))
     assert len({id(node) for node in result.nodes.values()}) == 1 and result.findings == ()
+
+
+def test_a_node_that_only_newer_releases_turn_invalid_says_since_when() -> None:
+    files = site(records="Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1")
+    assert "(holds since 24.11)" in found(files)["slurm-node-invalid"].message
+    assert "slurm-node-invalid" not in found(files, "24.05")
+    assert "holds" not in found(site(records="Name=gpu Type=a100 File=/dev/nvidia0"))["slurm-node-invalid"].message
