@@ -45,6 +45,7 @@ KNOWN: dict[str, tuple[Files, ...]] = {
             *(node(f"web{n}", {}, {"nvidia.com/gpu.present": "false"}) for n in range(5)),
         ),
     ),
+    "Kubernetes' own nodes of another name": (FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04", "infer1", "infer2")),
     "neighbours": (FOUR, gpu_nodes("dgx1", "dgx2")),
     "nodes that come and go": (
         slurm("NodeName=gpu01 Gres=gpu:a100:8", "NodeName=aws[1-9] Gres=gpu:a100:8 State=CLOUD"),
@@ -84,6 +85,13 @@ def test_neighbours_are_a_remark(tmp_path: Path) -> None:
     found = [f for f in judged(tmp_path, *KNOWN["neighbours"]) if f.rule.id == "site-no-common-node"]
     assert [f.severity for f in found] == [Severity.INFO]
     assert "gpu01" in found[0].message and "dgx1" in found[0].message
+
+
+def test_nodes_of_another_name_are_a_remark(tmp_path: Path) -> None:
+    files = KNOWN["Kubernetes' own nodes of another name"]
+    (found,) = [f for f in judged(tmp_path, *files) if f.rule.id == "site-node-of-one-side"]
+    assert found.severity is Severity.INFO
+    assert "infer1, infer2" in found.message
 
 
 INVENTORY = """\

@@ -19,8 +19,9 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.offer import SlurmOffer
-from hybridgpu.model.sharing import Scheduler
-from hybridgpu.model.site import NodeConfig
+from hybridgpu.model.sharing import Mode, Scheduler
+from hybridgpu.model.site import Device, NodeConfig
+from hybridgpu.render.kubernetes.offer import visible_devices
 
 NODE_NOT_IN_FILES = Rule(
     "site-inventory-node-not-in-files",
@@ -145,7 +146,7 @@ def _differing(
         if config is None or not node.offer or not node.offer.gpus:
             continue
         mine = modes(node.offer)
-        wanted = config.body.sharing.mode
+        wanted = _mode(config, config.body.slurm_devices)
         related = (Related(places[config.name], "what the inventory says"),)
         if config.body.slurm is None:
             words = f"Gres={node.gres} offers its GPUs, and the inventory has the node in Kubernetes alone"
@@ -159,6 +160,12 @@ def _differing(
             words = f"Gres={node.gres} offers {_shown(found)}, and the inventory gives Slurm {_shown(expected)}"
             groups.add(CARDS_OTHER, node.place, node.name, words, related)
     yield from groups.findings()
+
+
+def _mode(config: NodeConfig, devices: Sequence[Device]) -> Mode:
+    """The mode that one scheduler sees: on a node that is cut, a side may have whole cards alone."""
+    mode = config.body.sharing.mode
+    return Mode.EXCLUSIVE if mode is Mode.MIG and not any(d.profile for d in devices) else mode
 
 
 def _offered(offer: SlurmOffer) -> Counter[str] | None:
@@ -182,7 +189,7 @@ def _believing(kube: KubeFiles, configs: Directory[NodeConfig], places: Mapping[
         config = configs.find(kube_names(node))
         if config is None or Scheduler.KUBERNETES not in config.body.schedulers or fence(node) is Fence.CLOSED:
             continue
-        wanted = config.body.sharing.mode
+        wanted = _mode(config, visible_devices(config.body))
         told = next((belief for belief in beliefs(node, kube) if wanted not in belief.modes), None)
         if told:
             related = (Related(places[config.name], "what the inventory says"),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.kubecards import devices
@@ -83,7 +84,7 @@ def _default(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
 
 def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
     """The modes that a config leaves possible; empty where it says nothing, or is refused."""
-    read = read_config(config.text).config
+    read = _read(config.text)
     if read is None:
         return frozenset()
     if read.sharing == "mps":
@@ -98,6 +99,11 @@ def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
     return frozenset((Mode.TIME_SLICING, Mode.MIG)) if cut or strategy == "single" else frozenset((Mode.TIME_SLICING,))
 
 
+@lru_cache(maxsize=256)
+def _read(text: str) -> PluginConfig | None:
+    return read_config(text).config
+
+
 def _strategy(config: PluginConfig, found: ConfigSet) -> tuple[str, bool]:
     """The MIG strategy in force, and whether somebody wrote it: a variable beats the file (flags.go)."""
     if found.env and found.env.get("MIG_STRATEGY"):
@@ -109,7 +115,7 @@ def _strategy(config: PluginConfig, found: ConfigSet) -> tuple[str, bool]:
 
 
 def _sharing(config: Config) -> str:
-    read = read_config(config.text).config
+    read = _read(config.text)
     sharing = read.sharing if read else "none"
     return "no sharing" if sharing == "none" else sharing
 

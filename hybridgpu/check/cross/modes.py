@@ -61,6 +61,8 @@ def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
         offer = pair.slurm.offer
         if offer is None or not offer.gpus or pair.slurm.closed:
             continue
+        if is_split(pair.slurm, pair.kube, pair.facts, kube.operands):
+            continue  # other cards, which may be cut otherwise
         mine = modes(offer)
         closed = fence(pair.kube) is Fence.CLOSED
         told = beliefs(pair.kube, kube)
@@ -100,7 +102,7 @@ def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool
     """Both sides have MIG: the instances, by the layout that the label chooses, else as the Node shows them."""
     offer = pair.slurm.offer
     counted = instances(offer) if offer else None
-    if offer is None or counted is None or is_split(pair.slurm, pair.kube, pair.facts, kube.operands):
+    if offer is None or counted is None:
         return
     mine: Counter[str] = Counter()
     for name, count in counted.items():
