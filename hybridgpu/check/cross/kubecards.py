@@ -51,6 +51,9 @@ def is_split(slurm: SlurmNode, kube: KubeNode, facts: Facts | None, operands: Se
             seen = {int(index) for index in visible.split(",")}
             if len(seen) == theirs and not seen & mine_by_index:
                 return True
+            # Without facts an index may be another card's minor number; all of them are hardly so.
+            if seen == mine_by_index or (facts and seen & mine_by_index):
+                return False
     return mine + theirs <= _physical(slurm.offer, kube, facts)
 
 
