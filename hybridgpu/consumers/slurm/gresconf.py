@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import values
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
 from hybridgpu.consumers.slurm.release import Release
@@ -258,9 +258,11 @@ class _Parser:
             if pair is None:
                 continue
             try:
-                record.files = expand(pair.value, self.release.hostlist_suffix)
+                record.files = expand(pair.value, self.release.hostlist_suffix, self.release.hostlist_unclosed)
             except BadHostlist as bad:
                 self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
+            if self.release.hostlist_unclosed and (token := unclosed(pair.value)):
+                self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: '{token}' is not closed")
             record.has_file, record.count = True, len(record.files)
         if multiple is None:
             return

@@ -27,17 +27,24 @@ class BadHostlist(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def expand(text: str, suffix: bool = True) -> tuple[str, ...]:
+def expand(text: str, suffix: bool = True, may_stay_open: bool = False) -> tuple[str, ...]:
     """Every name of the list, doubles included.
 
-    `suffix` says whether text behind the last bracket is taken (Release.hostlist_suffix). Raises BadHostlist.
+    `suffix` says whether text behind the last bracket is taken (Release.hostlist_suffix), `may_stay_open` whether a
+    bracket that is never closed is (Release.hostlist_unclosed, see `unclosed`). Raises BadHostlist.
     """
     names: list[str] = []
     for token in _TOKEN.findall(text):
-        names.extend(_expand_token(token, suffix) if "[" in token else (_plain(token),))
+        names.extend(_expand_token(token, suffix, may_stay_open) if "[" in token else (_plain(token),))
         if len(names) > _MAX_NAMES:
             raise BadHostlist(f"'{_cut(text)}': this names more than {_MAX_NAMES} hosts or files")
     return tuple(names)
+
+
+def unclosed(text: str) -> str | None:
+    """A part of the list whose last bracket is never closed; releases up to 22.05 make one wrong name of it: `n[1-2`
+    is the host `n]` (S@22.05:src/common/hostlist.c _hostlist_create_bracketed)."""
+    return next((token for token in _TOKEN.findall(text) if "]" not in token.rpartition("[")[2] and "[" in token), None)
 
 
 def number_at_end_below(name: str, limit: int = _LARGEST) -> bool:
@@ -66,14 +73,16 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _expand_token(token: str, suffix: bool) -> list[str]:
+def _expand_token(token: str, suffix: bool, may_stay_open: bool) -> list[str]:
     """The last bracket of a token varies fastest, the ones before it are loops around it."""
     head, bracket, tail = token.rpartition("[")
     if not bracket:
         return [token]
     ranges, closing, behind = tail.partition("]")
-    if not closing:
+    if not closing and not may_stay_open:
         raise BadHostlist(f"'{_cut(token)}': '[' is never closed")
+    if not closing:
+        return [f"{head}]" if head else tail]
     if behind and not suffix:
         raise BadHostlist(f"'{_cut(token)}': text after the last ']' is not taken by this release")
     prefixes, numbers = _prefixes(head, token), _numbers(ranges, token)

@@ -11,7 +11,7 @@ import re
 
 from hybridgpu.consumers.slurm import hardware
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, UNKNOWN_KEY, NodeRecord, unknown_key
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.release import Release, history
 from hybridgpu.consumers.slurm.values import unsigned
@@ -92,7 +92,7 @@ _STATE_STARTS = ("cloud", "external", "drain", "fail", "power", "maint", "reboot
 def node_names(node: NodeRecord, release: Release) -> tuple[str, ...]:
     """The nodes of the line in order, doubles included; () where the list cannot be read (judge says so)."""
     try:
-        return expand(node.names, release.hostlist_suffix)
+        return expand(node.names, release.hostlist_suffix, release.hostlist_unclosed)
     except BadHostlist:
         return ()
 
@@ -125,8 +125,9 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
 
 
 def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
+    _judge_brackets("NodeName", node.names, node.place, release, verdict)
     try:
-        count = len(expand(node.names, release.hostlist_suffix))
+        count = len(expand(node.names, release.hostlist_suffix, release.hostlist_unclosed))
     except BadHostlist as bad:
         verdict.die(BAD_HOSTLIST, node.place, f"NodeName={node.names}: {bad}", written_out(node.names))
         return
@@ -138,16 +139,25 @@ def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
         if key == "port" and not text.startswith("[") and re.search("[-,]", text):
             text = f"[{text}]"
         try:
-            values = expand(text, release.hostlist_suffix)
+            values = expand(text, release.hostlist_suffix, release.hostlist_unclosed)
         except BadHostlist as bad:
             verdict.die(BAD_HOSTLIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
             continue
-        if len(values) not in (1, count):
+        _judge_brackets(pair.key, pair.value, pair.place, release, verdict)
+        if len(values) not in (1, count) and (values or key not in ("bcastaddr", "port")):
             message = f"{pair.key}={pair.value} names {len(values)} for the {count} nodes of the line"
             verdict.die(ADDRESS_COUNT, pair.place, message)
         wrong = [value for value in values if not 0 < _atoi(value) < 2**16] if key == "port" else []
         if wrong:
             verdict.die(BAD_PORT, pair.place, f"{pair.key}={pair.value}: {wrong[0]} is no port; allowed: 1 to 65535")
+
+
+def _judge_brackets(key: str, text: str, place: Place | None, release: Release, verdict: Verdict) -> None:
+    """A bracket that is never closed, where the release takes it for a name."""
+    token = unclosed(text) if release.hostlist_unclosed else None
+    if token:
+        name = expand(token, may_stay_open=True)[0]
+        verdict.note(BAD_HOSTLIST, place, f"{key}={text}: Slurm {release} takes '{token}' for one host, '{name}'")
 
 
 def _unknown(pair: Pair, release: Release) -> Finding:

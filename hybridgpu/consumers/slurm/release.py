@@ -43,6 +43,7 @@ class Release:
         (S@22.05:gres_c_s.c _build_sharing_list; mended in 23.02.7 and 23.11.0).
     checks_plain_files: a GRES without a plugin of its own may not name a device file twice (gres_node_config_load).
     hostlist_suffix: text behind the last bracket of a host list is taken (`n[1-2]-ib`), not refused (hostlist.c).
+    hostlist_unclosed: a bracket that is never closed makes a wrong name (`n[1-2`: `n]`), and is no error (hostlist.c).
     conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
     defunct_keys: those of them that do nothing, whatever they say (read_config.c _defunct_option).
     setting_words: the comma-separated words that DebugFlags, SelectTypeParameters ... take, for keys whose words are
@@ -86,6 +87,7 @@ class Release:
     splits_mig: bool
     checks_plain_files: bool
     hostlist_suffix: bool
+    hostlist_unclosed: bool
     conf_keys: frozenset[str]
     defunct_keys: frozenset[str]
     setting_words: Mapping[str, tuple[str, ...]]
@@ -161,6 +163,7 @@ _22_05 = Release(
     splits_mig=True,
     checks_plain_files=False,
     hostlist_suffix=False,
+    hostlist_unclosed=True,
     conf_keys=COMMON | {"AccountingStorageLoc", "FrontendName", "SchedulerAuth", "SlurmctldPlugstack"},
     defunct_keys=frozenset(("SchedulerAuth",)),
     setting_words={
@@ -212,6 +215,7 @@ _22_05 = Release(
 _23_02 = replace(
     _22_05,
     major="23.02",
+    hostlist_unclosed=False,
     setting_words=_but(
         _with(_22_05.setting_words, DebugFlags=("JobComp",), ReconfigFlags=("KeepPowerSaveSettings",)),
         "SelectTypeParameters",
