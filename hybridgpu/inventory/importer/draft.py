@@ -65,7 +65,13 @@ def draft(sources: Sources) -> Draft:
     kubernetes = kubernetes_block(sources.kube) if in_kubernetes else None
     operated = kubernetes is not None and kubernetes.get("delivery") == OPERATOR
     drafting = Drafting(models, told, both=in_slurm and in_kubernetes, operated=operated)
-    drafts = [drafting.draft(node) for node in nodes]
+    if sources.consumption:
+        drafting.splits = sources.consumption.release.other_gres_confines
+    drafts = [made for node in nodes if (made := drafting.draft(node))]
+    if not drafts:
+        return Draft(None, (), told.findings)
+    made_of = {node.name for node in drafts}
+    survey.left_out += [node.name for node in nodes if node.name not in made_of]
     entries = [Entry("apiVersion", API_VERSION), Entry("kind", "Inventory"), _metadata(sources)]
     if in_slurm:
         entries.append(Entry("slurm", _slurm(sources, survey, drafts, told)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hybridgpu.inventory.importer.cards import Card
 from hybridgpu.inventory.importer.kubeview import KubeView
-from hybridgpu.inventory.importer.models import Choice, Models
+from hybridgpu.inventory.importer.models import Choice, Models, holds
 from hybridgpu.inventory.importer.parameters import NodeLine
 from hybridgpu.inventory.importer.sharing import Shares, of_slurm
 from hybridgpu.inventory.importer.slurmview import SlurmView
@@ -35,6 +35,21 @@ MODEL_UNKNOWN = Rule(
     "docs/import.md",
 )
 
+LAYOUT_IMPOSSIBLE = Rule(
+    "import-layout-impossible",
+    Severity.ERROR,
+    "The files name MIG instances that no card holds together, so they are not what is there; the node is left out.",
+    "Correct the files, or import with the facts of the node alone.",
+    "NVIDIA MIG user guide, placements",
+)
+SPLIT_IMPOSSIBLE = Rule(
+    "import-split-impossible",
+    Severity.ERROR,
+    "The node keeps cards from Slurm's jobs for Kubernetes, and under MPS, the GPU operator or an older Slurm a node "
+    "cannot be split; it is left out.",
+    "Give the node to one owner.",
+    "docs/inventory.md",
+)
 SHARING_LOST = Rule(
     "import-sharing-lost",
     Severity.ERROR,
@@ -83,17 +98,29 @@ class NodeDraft:
 
 @dataclass(slots=True)
 class Drafting:
-    """Makes drafts of nodes. `both`: the site has both schedulers; `operated`: the plugin comes with the operator."""
+    """Makes drafts of nodes. `both`: the site has both schedulers; `operated`: the plugin comes with the operator;
+    `splits`: Slurm's release can keep jobs off cards of Kubernetes."""
 
     models: Models
     told: Told
     both: bool
     operated: bool
+    splits: bool = True
 
-    def draft(self, source: NodeSource) -> NodeDraft:
-        """The node in the inventory's terms."""
+    def draft(self, source: NodeSource) -> NodeDraft | None:
+        """The node in the inventory's terms; None, which is told, where its cards cannot be cut as the files say."""
         guesses: dict[str, str] = {}
         choices = tuple(self.models.of(card.clue) for card in source.cards)
+        for card, choice in zip(source.cards, choices, strict=True):
+            if card.layout and not holds(choice.model, (card.layout,)):
+                parts = " + ".join(f"{number} x {profile}" for profile, number in card.layout)
+                message = f"{source.name}: no {choice.model.name} can be cut into {parts}; the node is left out"
+                self.told.add(LAYOUT_IMPOSSIBLE, source.place, message)
+                return None
+        if source.seen and source.seen.kept and (not self.splits or self.operated or source.seen.shared == "mps"):
+            message = f"{source.name}: cards are kept for Kubernetes, and the node cannot be split; it is left out"
+            self.told.add(SPLIT_IMPOSSIBLE, source.place, message)
+            return None
         self._judge_models(source, choices, guesses)
         schedulers = _schedulers(source)
         owner = _owner(source, guesses)

@@ -18,7 +18,7 @@ from hybridgpu.inventory.importer.fold import fold_hosts
 from hybridgpu.inventory.importer.greslines import Detection
 from hybridgpu.inventory.importer.nodes import NodeDraft
 from hybridgpu.inventory.importer.told import Told
-from hybridgpu.inventory.nodekeys import OUR_GRES
+from hybridgpu.inventory.nodekeys import OUR_GRES, is_reserved
 from hybridgpu.inventory.schema import GRES_NAME, HOST, PATH, SCRIPT, TRES, VALUE, WORD
 from hybridgpu.inventory.shape import Text
 from hybridgpu.model.finding import Rule, Severity
@@ -106,7 +106,11 @@ def _site(site: Site, told: Told, dbd: bool) -> Iterator[Entry]:
     """The keys of slurm.site, in the order of the schema."""
     files = site.files
     shared = set(map(_shared, site.drafts))
-    types = [name for name in files.words("GresTypes") if name not in ("gpu", KUBERNETES_CARDS, *shared)]
+    types = [
+        name
+        for name in files.words("GresTypes")
+        if name not in ("gpu", KUBERNETES_CARDS, *shared) and (name in SHARED or not is_reserved(name))
+    ]
     place = files.setting("GresTypes")
     yield Entry("gresTypes", _allowed(types, GRES_NAME, place, told))
     yield Entry("gres", list(site.raw))

@@ -18,6 +18,7 @@ from hybridgpu.inventory.importer.parameters import NodeLine, node_line
 from hybridgpu.inventory.importer.slurmview import SlurmView, view
 from hybridgpu.inventory.importer.sources import Sources
 from hybridgpu.inventory.importer.told import Told
+from hybridgpu.inventory.nodeentry import is_host_name
 from hybridgpu.inventory.schema import MOST_GPUS
 from hybridgpu.model.catalogue import NotFound, identify
 from hybridgpu.model.facts import Facts
@@ -31,6 +32,13 @@ NOT_NVIDIA = Rule(
     "are.",
     "Leave their NodeName lines in slurm.conf.",
     "docs/import.md",
+)
+NAME_ILLEGAL = Rule(
+    "import-name-illegal",
+    Severity.ERROR,
+    "An inventory takes host names of letters, digits, '.', '_' and '-' only; the nodes are left out.",
+    "Rename the nodes.",
+    "docs/inventory.md",
 )
 INSTANCE_UNKNOWN = Rule(
     "import-instance-unknown",
@@ -124,6 +132,9 @@ class Survey:
     def _judged(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> NodeSource:
         """The node with its cards; without any where it is left out."""
         seen = source.seen
+        if not is_host_name(source.name):
+            self._set_aside(NAME_ILLEGAL, source, "no name that a node can have", gpus=True)
+            return source
         if seen and seen.foreign:
             self._set_aside(NOT_NVIDIA, source, f"{seen.foreign} is no NVIDIA GPU", gpus=True)
             return source
