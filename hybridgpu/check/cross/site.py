@@ -41,5 +41,5 @@ def cross_check(
         pairs += mine
     yield from judge_node_objects(kube, inventories)
     yield from judge_upgrades(kube, pairs, any(node.has_gpus for node in every), inventories)
-    yield from judge_tolerations(kube, inventories)
+    yield from judge_tolerations(kube, pairs, inventories)
     yield from judge_cards(every, kube.nodes, told, hosts_by_name(inventories))

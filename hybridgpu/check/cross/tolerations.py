@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.groups import Groups
+from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Toleration
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -36,6 +37,7 @@ FENCE_NOT_TOLERATED = Rule(
 )
 
 _OURS = "hybridgpu.io/"
+_OPERANDS = "nvidia.com/gpu.deploy.operands"
 _CLOSED = Taint(CLOSED_TAINT, "", "NoSchedule", Place("", 1))
 _BY_KUBERNETES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 """Taints that the DaemonSet controller tolerates by itself, or that stand on no node for work."""
@@ -51,12 +53,17 @@ class Tolerating:
     selector: Mapping[str, str]
 
 
-def judge_tolerations(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterator[Finding]:
-    """Findings on the taints of GPU nodes, and on our own taint where an inventory says that we will set it."""
+def judge_tolerations(kube: KubeFiles, pairs: Sequence[Pair], inventories: Sequence[Loaded]) -> Iterator[Finding]:
+    """Findings on the taints of GPU nodes, and on our own taint where an inventory says that we will set it.
+
+    A closed Node may show nothing of its GPUs: then Slurm's line of the same host tells.
+    """
     pods = list(_pods(kube))
     told: set[Place] = set()
     groups = Groups()
-    for node in (node for node in kube.nodes if node.has_gpus):
+    in_slurm = {id(pair.kube) for pair in pairs if pair.slurm.has_gpus}
+    wanted = (node for node in kube.nodes if node.labels.get(_OPERANDS) != "false")
+    for node in (node for node in wanted if node.has_gpus or id(node) in in_slurm):
         for taint in (taint for taint in node.taints if _matters(taint, node)):
             for who in (who for who in pods if selected(who.selector, node)):
                 if not _tolerate(who.tolerations, taint):
