@@ -32,11 +32,6 @@ def hostlist(rng: random.Random, nodes: list[str]) -> str:
     return f"{prefix}{numbers[0]},{prefix}[{numbers[1]}-{numbers[-1]}]"
 
 
-def ends_in_include(text: str) -> bool:
-    """Whether the last line is an Include: without a line end Slurm reads on in what lies behind it in memory."""
-    return "include" in text.rstrip().rpartition("\n")[2].lower()
-
-
 class Writer:
     """Writes drafts, from one source of randomness."""
 
@@ -60,7 +55,7 @@ class Writer:
         if self.rng.random() < 0.05:
             files = {name: text.replace("\n", "\r\n") for name, text in files.items()}
         if self.rng.random() < 0.05:
-            files = {name: text if ends_in_include(text) else text.rstrip("\n") for name, text in files.items()}
+            files = {name: text.rstrip("\n") for name, text in files.items()}
         for _ in range(wrong):
             self._break(files)
         return files
@@ -123,7 +118,9 @@ class Writer:
             {posixpath.normpath(posixpath.join(folder, path)): elsewhere for folder in around for path in paths}
         )
         files.update(dict.fromkeys(paths, text))
-        how = rng.choice(("Include {}", "include  {}", "INCLUDE {} # here", "Include\t{}", "include {} "))
+        how = rng.choice(
+            ("Include {}", "include  {}", "INCLUDE {} # here", "Include\t{}", "include {} ", "Include {}#x")
+        )
         return how.format(written)
 
     def _break(self, files: dict[str, str]) -> None:
