@@ -37,7 +37,7 @@ from hybridgpu.consumers.slurm.release import RELEASES, Release, history
 from hybridgpu.consumers.slurm.unjudged import unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
-from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.finding import Finding, Related, Rule, Severity
 from hybridgpu.model.naming import gres_id
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
 
@@ -281,7 +281,10 @@ class _Judge:
             invalid = None
         if invalid:
             since = self._since(wants, records, has)
-            verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}{since}")
+            blamed = registration.place_of(invalid, records, has, node.names)
+            related = [Related(place, "the node's Gres= stands here")] if blamed else []
+            message = f"{node.names}: {invalid}{since}"
+            verdict.note(registration.NODE_INVALID, blamed or place, message, related=related)
         return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
 
     def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:

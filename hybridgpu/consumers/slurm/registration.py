@@ -13,7 +13,7 @@ from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import core_set
-from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 NODE_INVALID = Rule(
@@ -127,6 +127,14 @@ def _cores(name: str, text: str, hardware: Hardware, node: str) -> str | None:
                 f"gres/{name} GRES core specification {_ranges(cores)} for node {node} doesn't match socket "
                 f"boundaries. (Socket {socket} is cores {first}-{last - 1})"
             )
+    return None
+
+
+def place_of(reason: str, records: Sequence[Record], hardware: Hardware, node: str) -> Place | None:
+    """Where the record stands whose Cores are the reason; None for another reason."""
+    for record in records:
+        if record.cores is not None and _cores(record.name, record.cores, hardware, node) == reason:
+            return record.place
     return None
 
 

@@ -11,7 +11,7 @@ from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
-from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.finding import Related, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 PLUGINS = ("gpu", "mps", "shard", "nic")
@@ -23,6 +23,13 @@ DEVICE_TWICE = Rule(
     "A device file stands in two records of one name: slurmd stops with a fatal error.",
     "Name each device once.",
     "S:src/interfaces/gres.c gres_node_config_load; slurmd -G on 22.05, 24.11, 26.05",
+)
+INSTANCE_TWICE = Rule(
+    "slurm-instance-twice",
+    Severity.ERROR,
+    "Two records of one name have the same MultipleFiles: slurmd does not see it, and two jobs get one MIG instance.",
+    "Name each instance once: its own two files of /dev/nvidia-caps.",
+    "S:src/interfaces/gres.c gres_node_config_load: MultipleFiles are not compared",
 )
 SHARED_NO_GPU = Rule(
     "slurm-shares-without-gpu",
@@ -78,7 +85,7 @@ MIG_SPLIT = Rule(
 )
 
 RULES = (
-    *(DEVICE_TWICE, SHARED_NO_GPU, SHARED_TWO_KINDS, SHARES_LOST, SHARES_DISCARDED, MPS_ON_MIG),
+    *(DEVICE_TWICE, INSTANCE_TWICE, SHARED_NO_GPU, SHARED_TWO_KINDS, SHARES_LOST, SHARES_DISCARDED, MPS_ON_MIG),
     *(BOTH_SHARED, MIG_SPLIT),
 )
 
@@ -113,13 +120,21 @@ def _count_only(name: str, raw: list[Record]) -> bool:
 
 
 def _check_twice(records: list[Record], name: str, verdict: Verdict) -> None:
-    """No device file twice; a MIG instance's files are not looked at.
+    """No device file twice; a MIG instance's files are not looked at by Slurm.
 
     For a name without a plugin slurmd -G prints the error and goes on, but slurmd does not start.
     """
     seen: set[str] = set()
+    instances: dict[frozenset[str], Record] = {}
     for record in records:
-        if record.name != name or record.multiple or not record.has_file:
+        if record.name != name or not record.has_file:
+            continue
+        if record.multiple:
+            first = instances.setdefault(frozenset(record.files), record)
+            if first is not record:
+                related = [Related(first.place, "the first record")] if first.place else []
+                message = f"{name}: {','.join(record.files)} stand in two records"
+                verdict.note(INSTANCE_TWICE, record.place, message, related=related)
             continue
         for file in record.files:
             if file in seen:

@@ -127,7 +127,8 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     ),
     "slurm-mps-on-mig": (site("gpu:1g.10gb:2,mps:100", MIG, types="gpu,mps"), "slurm.conf:6:47", ["mps", "MIG"]),
     "slurm-mps-and-shard": (site("gpu:a100:2,mps:200,shard:8", types="gpu,mps,shard"), "slurm.conf:6:47", ["both"]),
-    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "slurm.conf:6:47", ["n1", "socket"]),
+    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "gres.conf:1:1", ["n1", "socket"]),
+    "slurm-instance-twice": (site("gpu:1g.10gb:2", [MIG[0], MIG[0]]), "gres.conf:2:1", ["nvidia-cap66", "two"]),
     "slurm-types-collide": (
         site(
             nodes=f"{NODE} Gres=gpu:4g.20gb:1\n{ALSO} Gres=gpu:1g.23gb:1",
