@@ -30,6 +30,8 @@ Include nodes.conf
 Include gpu.conf
 PartitionName=all Nodes=ALL Default=YES
 """
+OTHER_NODES = "NodeName=other[1-2] Gres=gpu:k40:1\n"
+"""Nodes that the site looks after itself: their gres.conf lines are in the inventory, as they stand."""
 
 
 def written(case: Case, folder: Path) -> None:
@@ -61,7 +63,8 @@ def nothing_new(version: str, folder: Path) -> None:
         return [line for line in told(version, *paths) if line.split()[2] not in rules]
 
     assert new(folder / "tree") == []
-    (folder / "tree" / "slurm" / "slurm.conf").write_text(SLURM_CONF)
+    others = "other[1-2]" in (folder / "tree/slurm/gres.conf").read_text()
+    (folder / "tree/slurm/slurm.conf").write_text(SLURM_CONF + OTHER_NODES * others)
     assert new(folder / "tree") == []
     assert new(folder) == []
 
