@@ -32,7 +32,7 @@ SHARING_DIFFERS = Rule(
     "One scheduler gives a node's cards out whole, the other shares them out: whoever was promised a card of its own "
     "gets one that others may be on once the other side is open.",
     "Give the node one mode on both sides: shard in Slurm where Kubernetes has timeSlicing, neither of them elsewhere.",
-    "docs/modes.md",
+    "k8s-device-plugin v0.20.0 README (time-slicing gives no exclusive access); slurm gres.html (shard)",
 )
 INSTANCES_DIFFER = Rule(
     "site-mig-instances-differ",
