@@ -56,7 +56,7 @@ def test_damaged_sites(tmp_path: Path, seed: int, record_property: Callable[[str
     record_property("measured", f"{count:,} damaged sites: findings, no traceback, no hang")
 
 
-WIDE = "".join(f"Include f{{0}}.conf\n" for _ in range(8))
+WIDE = "".join("Include f{{0}}.conf\n" for _ in range(8))
 MONSTERS: dict[str, dict[str, str]] = {
     "includes of includes": {
         "slurm.conf": "ClusterName=c\n" + WIDE.format(0),
