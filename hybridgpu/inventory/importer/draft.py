@@ -84,7 +84,7 @@ def draft(sources: Sources) -> Draft:
             hosts = fold_hosts(node.name for node in drafts)
             told.add(NODES_NOT_GIVEN, None, f"no Node is among the files: {hosts} are put down as Slurm's")
     folded = fold(drafts)
-    entries += [Entry("nodeClasses", Block(tuple(folded.classes))), Entry("nodes", tuple(folded.entries))]
+    entries += [Entry("nodeClasses", Block(tuple(folded.classes), tall=True)), Entry("nodes", tuple(folded.entries))]
     text, guesses = text_of(Block(tuple(entries)))
     return Draft(text, guesses, told.findings, tuple(node.name for node in drafts))
 

@@ -20,7 +20,7 @@ from hybridgpu.inventory.importer.fold import fold_hosts
 from hybridgpu.inventory.importer.told import Told
 from hybridgpu.inventory.nodeentry import is_host_name
 from hybridgpu.inventory.nodekeys import OUR_GRES
-from hybridgpu.inventory.schema import RAW_LINE
+from hybridgpu.inventory.schema import GRES_NAME, RAW_LINE
 from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.site import KUBERNETES_CARDS
 
@@ -114,7 +114,8 @@ def _raw(line: SlurmLine, scope: _Scope, told: Told) -> Iterator[str]:
             return
         nodes = fold_hosts(outside)
     text = " ".join([*([f"NodeName={nodes}"] if nodes else []), *(f"{pair.key}={pair.value}" for pair in pairs)])
-    if re.fullmatch(RAW_LINE.pattern, text) and len(text) <= RAW_LINE.longest and not _spaced(pairs):
+    legal = ours or re.fullmatch(GRES_NAME.pattern, name.value)
+    if legal and re.fullmatch(RAW_LINE.pattern, text) and len(text) <= RAW_LINE.longest and not _spaced(pairs):
         yield text
     else:
         told.add(LINE_LOST, line.place, f"the line for {name.value} cannot stand in an inventory: {text[:100]}")

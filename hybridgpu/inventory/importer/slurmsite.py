@@ -94,7 +94,7 @@ def slurm_block(site: Site, told: Told) -> Block:
     entries += [Entry("hooks", Block(tuple(hooks)))] if hooks else []
     own = [entry for entry in _site(site, told, dbd) if entry.value]
     entries += [Entry("site", Block(tuple(own)))] if own else []
-    return Block(tuple(entries))
+    return Block(tuple(entries), tall=True)
 
 
 def _controllers(files: SlurmFiles) -> Iterator[str]:
@@ -121,6 +121,9 @@ def _site(site: Site, told: Told, dbd: bool) -> Iterator[Entry]:
     daemons = any(node.shares.mode is Mode.MPS for node in site.drafts)
     if daemons and words and words[-1].lower() == "contain":
         words.pop()
+    if daemons and flags and any(word.lower() == "nohold" for word in words):
+        told.add(SETTING_LOST, flags.place, "PrologFlags: NoHold cannot stand beside Contain, which mode mps needs")
+        words = [word for word in words if word.lower() != "nohold"]
     yield Entry("prologFlags", _allowed(words, WORD, flags, told))
     if dbd or files.setting("AccountingStorageType") is None:
         tres = files.setting("AccountingStorageTRES")
