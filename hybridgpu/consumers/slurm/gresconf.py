@@ -70,6 +70,13 @@ BAD_FILE_LIST = Rule(
     "Write it as /dev/nvidia[0-3], brackets closed and ranges rising.",
     "S:src/interfaces/gres.c _validate_file",
 )
+EMPTY_FILE = Rule(
+    "slurm-file-names-nothing",
+    Severity.ERROR,
+    "File is empty: the record counts as devices that are not there; of mps or shard, slurmd dies of it.",
+    "Write the device's file, or leave File out.",
+    "S:src/interfaces/gres.c _validate_file, S:src/plugins/gres/common/gres_c_s.c _build_shared_list; slurmd -G",
+)
 BAD_COUNT = Rule(
     "slurm-bad-count",
     Severity.ERROR,
@@ -136,6 +143,7 @@ RULES = (
         FILE_AND_MULTIPLE,
         ONE_MULTIPLE_FILE,
         BAD_FILE_LIST,
+        EMPTY_FILE,
         BAD_COUNT,
     ),
     *(COUNT_NOT_FILES, FLAGS_DIFFER, NO_ENV_AND_ENV, FLAG_UNKNOWN, LINKS_INVALID, CORES_INVALID, NAME_CASE),
@@ -264,6 +272,8 @@ class _Parser:
             if self.release.hostlist_unclosed and (token := unclosed(pair.value)):
                 self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: '{token}' is not closed")
             record.has_file, record.count = True, len(record.files)
+            if not record.files and pair is single:
+                self.verdict.note(EMPTY_FILE, pair.place, f"{pair.key}= is empty")
         if multiple is None:
             return
         record.multiple, record.count = True, 1

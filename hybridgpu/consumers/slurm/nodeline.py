@@ -52,7 +52,7 @@ BAD_STATE = Rule(
     Severity.ERROR,
     "Slurm does not know the State: every daemon stops with a fatal error.",
     "Use UNKNOWN, CLOUD, DOWN, DRAIN, FAIL, FAILING or FUTURE.",
-    "S:src/common/node_conf.c expand_nodeline_info; slurmd -G on 22.05, 24.11, 26.05",
+    "S:src/common/node_conf.c state_str2int; slurmd -G on 22.05, 24.11, 26.05",
 )
 RESERVED_NAME = Rule(
     "slurm-node-named-all",
@@ -83,10 +83,8 @@ _BITS = {
     "realmemory": 64,
 }
 """The keys that take a number, and how wide it is; those of more than 16 bits take a K behind it."""
-_STATES = frozenset(
-    ("unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "planned", "blocked", "invalid")
-)
-_STATE_STARTS = ("cloud", "external", "drain", "fail", "power", "maint", "reboot", "perfctrs", "no_resp")
+_STATES = frozenset(("unknown", "down", "idle", "allocated", "mixed", "future"))
+"""States written out; those that may go on behind are in the release's words for State."""
 
 
 def node_names(node: NodeRecord, release: Release) -> tuple[str, ...]:
@@ -116,7 +114,8 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
     """Everything about the line but Gres= that stops Slurm, or that it mends by itself."""
     judge_keys(node.line, release, verdict)
     state = node.values.get("state")
-    if state and not (state.value.lower() in _STATES or state.value.lower().startswith(_STATE_STARTS)):
+    starts = release.setting_words["State"]
+    if state and not (state.value.lower() in _STATES or state.value.lower().startswith(starts)):
         verdict.die(BAD_STATE, state.place, f"State={state.value} is not a state of a node")
     if node.names.lower() == "all":
         verdict.die(RESERVED_NAME, node.place, f"NodeName={node.names} is a reserved word")

@@ -11,14 +11,8 @@ from collections.abc import Mapping, Set
 from hybridgpu.consumers.slurm import settingtypes as types
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.release import Release, history
-from hybridgpu.consumers.slurm.settings import (
-    BAD_SETTING,
-    SETTINGS_EXCLUDE,
-    preempt_fault,
-    suspend_fault,
-    time_fault,
-    type_fault,
-)
+from hybridgpu.consumers.slurm.settingchecks import preempt_fault, suspend_fault, time_fault, type_fault
+from hybridgpu.consumers.slurm.settings import BAD_SETTING, SETTINGS_EXCLUDE
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Related

@@ -24,9 +24,11 @@ CgroupValue = Literal["flag", "percent", "number", "plugin", "text", "defunct", 
 one is known only in order to die of it.
 """
 
-Stop = Literal["suspend-time", "submit-line", "linear-tree", "node-count", "nodeset-names", "health-states"]
-"""A SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB, topology/tree under select/linear, MaxNodeCount
-beyond 65536, a NodeSet named as a node, HealthCheckNodeState=START_ONLY beside another state."""
+Stop = Literal[
+    "suspend-time", "submit-line", "linear-tree", "node-count", "nodeset-names", "health-states", "select-type"
+]
+"""SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB, topology/tree under select/linear, MaxNodeCount beyond
+65536, a NodeSet named as a node, HealthCheckNodeState=START_ONLY beside others, SelectType without a plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +173,10 @@ _22_05 = Release(
         "PreemptMode": ("off", "cluster", "cancel", "requeue", "on", "suspend", "gang", "within"),
         "ReconfigFlags": ("KeepPartInfo", "KeepPartState"),
         "SelectTypeParameters": (*SELECT_PARAMETERS, *_OTHER_CONS),
+        "State": ("cloud", "drain", "fail"),
         "TaskPluginParam": ("SlurmdOffSpec",),
     },
-    stops_on=frozenset(),
+    stops_on=frozenset(("select-type",)),
     partition_keys=PARTITION_KEYS,
     node_keys=frozenset(
         (
@@ -221,7 +224,7 @@ _23_02 = replace(
         "SelectTypeParameters",
         *_OTHER_CONS,
     ),
-    stops_on=frozenset(("suspend-time",)),
+    stops_on=_22_05.stops_on | {"suspend-time"},
     partition_keys=PARTITION_KEYS | {"MaxCPUsPerSocket", "PowerDownOnIdle"},
     conf_keys=_22_05.conf_keys - {"SlurmctldPlugstack"} | {"MaxBatchRequeue", "PreemptParameters", "SuspendExcStates"},
     gres_flags=(*_22_05.gres_flags, "explicit"),
@@ -242,7 +245,7 @@ _23_11 = replace(
     defunct_keys=_23_02.defunct_keys
     | {"ExtSensorsFreq", "ExtSensorsType", "JobCredentialPrivateKey", "JobCredentialPublicCertificate"},
     setting_words=_with(_23_02.setting_words, DebugFlags=("GLOB_SILENCE", "Sack"), SelectTypeParameters=_SHARING),
-    stops_on=_23_02.stops_on | {"submit-line", "linear-tree"},
+    stops_on=_23_02.stops_on - {"select-type"} | {"submit-line", "linear-tree"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
     hostlist_suffix=True,
     cgroup_keys={
@@ -305,7 +308,12 @@ _25_05 = replace(
     defunct_keys=_24_11.defunct_keys | {"GetEnvTimeout"},
     setting_words=_but(
         _but(
-            _with(_24_11.setting_words, DebugFlags=("AuditTLS",), TaskPluginParam=("SlurmdSpecOverride",)),
+            _with(
+                _24_11.setting_words,
+                DebugFlags=("AuditTLS",),
+                State=("external",),
+                TaskPluginParam=("SlurmdSpecOverride",),
+            ),
             "DebugFlags",
             "FrontEnd",
         ),

@@ -101,6 +101,9 @@ PREEMPT_MODES: Mapping[str, str] = {
 }
 """The words of PreemptMode and what each stands for (preempt_mode_num)."""
 
+SELECT_TYPES = ("select/cons_tres", "select/linear", "select/cons_res", "select/cray_aries")
+"""SelectType: the plugins that some release we know has (src/plugins/select)."""
+
 SELECT_PARAMETERS = (
     *("CR_CPU", "CR_CPU_Memory", "CR_Core", "CR_Core_Memory", "CR_Memory", "CR_Socket", "CR_Socket_Memory"),
     *("CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK", "CR_LLN", "CR_PACK_NODES"),

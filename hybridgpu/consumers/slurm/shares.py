@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridgpu.consumers.slurm.gresconf import Record
+from hybridgpu.consumers.slurm.gresconf import EMPTY_FILE, Record
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -111,7 +111,7 @@ def load(
     if "gpu" not in names:
         return records
     gpu = gres_id("gpu")
-    return [r for r in records if r.id != gpu or r.files]
+    return [r for r in records if r.id != gpu or r.has_file]
 
 
 def _count_only(name: str, raw: list[Record]) -> bool:
@@ -146,7 +146,7 @@ def _share(records: list[Record], name: str, release: Release, verdict: Verdict)
     """gres_c_s: the shares of one kind laid beside the GPUs, one record each, at the end of the list."""
     gpus = [single for r in records if r.name == "gpu" and r.files for single in _singles(r, release, verdict)]
     shares = _split_shares([r for r in records if r.name == name], verdict)
-    rest = [r for r in records if r.name != name and not (r.name == "gpu" and r.files)]
+    rest = [r for r in records if r.name != name and not (r.name == "gpu" and r.has_file)]
     if verdict.fatal:
         return records
     if not gpus:
@@ -175,6 +175,10 @@ def _singles(record: Record, release: Release, verdict: Verdict) -> list[Record]
 
 def _split_shares(records: list[Record], verdict: Verdict) -> list[Record]:
     """One record a file, each with an equal part of the Count; or the single record without File."""
+    empty = next((r for r in records if r.has_file and not r.files and r.count), None)
+    if empty:
+        verdict.die(EMPTY_FILE, empty.place, f"the File of {empty.name} is empty")
+        return []
     shares: list[Record] = []
     bare = [r for r in records if not r.files]
     filed = [r for r in records if r.files]

@@ -46,6 +46,8 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["a.conf", "line end"],
     ),
     "slurm-bad-setting": (site(conf="MessageTimeout=1m"), "slurm.conf:6:1", ["MessageTimeout=1m", "65535"]),
+    "slurm-select-type-unknown": (site(conf="SelectType=cons_tres"), "slurm.conf:6:1", ["did you mean", "cons_tres"]),
+    "slurm-file-names-nothing": (site("gpu:1", 'Name=gpu File=""'), "gres.conf:1:10", ["File"]),
     "slurm-settings-exclude": (site(conf="MCSParameters=enforced"), "slurm.conf:6:1", ["MCSPlugin"]),
     "slurm-setting-missing": ({**site(), "slurm.conf": "SlurmctldHost=ctl\n"}, "slurm.conf:1:1", ["ClusterName"]),
     "slurm-include-loop": (site(conf="Include slurm.conf"), "slurm.conf:6:9", ["slurm.conf"]),
