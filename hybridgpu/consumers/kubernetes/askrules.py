@@ -105,7 +105,8 @@ BOUND_NOT_OFFERED = Rule(
 BOUND_HALF = Rule(
     "k8s-quota-half",
     Severity.WARNING,
-    "Shares or MIG devices have names of their own beside the cards that the quota counts: any number of them is given.",
+    "Shares or MIG devices have names of their own beside the cards that the quota counts: any number of them is given "
+    "out.",
     "Give the quota a number for each of the names.",
     f"{_PLUGIN} api/config/v1 replicas.go; {_API}",
 )
