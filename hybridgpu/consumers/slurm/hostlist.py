@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 
 _TOKEN = re.compile(r"(?:\[[^\[\]]*\]|[^\t, \n])+")
-_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_RANGE = re.compile(r"(\s*\+?([0-9]+))(?:([^0-9x-][^x-]*)?-\s*\+?([0-9]+)|-?)", re.ASCII)
+"""strtoul's numbers: blanks and a plus before them, and anything but an x behind the first one; `1-` is 1."""
 _NUMBER_AT_END = re.compile(r"(?<![0-9])[0-9]{20,}\Z")
 _MAX_RANGE = 64 * 1024
 _MAX_NAMES = 16 * _MAX_RANGE
@@ -113,12 +114,12 @@ def _numbers(ranges: str, token: str) -> list[str]:
         found = _RANGE.fullmatch(part)
         if not found:
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' is not a range of numbers")
-        if not all(_is_below(digits, _LARGEST) for digits in (found[1], found[2] or found[1])):
+        if not all(_is_below(digits, _LARGEST) for digits in (found[2], found[4] or found[2])):
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' holds a number that does not fit into 64 bits")
-        width = len(found[1])
+        width = len(found[1]) + len(found[3] or "")
         if width > _MAX_WIDTH:
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' has more than {_MAX_WIDTH} digits")
-        low, high = int(found[1]), int((found[2] or found[1])[-_MAX_WIDTH:])
+        low, high = int(found[2]), int((found[4] or found[2])[-_MAX_WIDTH:])
         if low > high:
             raise BadHostlist(f"'{_cut(token)}': the range '{_cut(part)}' runs backwards")
         if high - low >= _MAX_RANGE:

@@ -74,7 +74,7 @@ def _judge_partition(own: Mapping[str, Pair], all_: Mapping[str, Pair], release:
     for key in ("maxtime", "defaulttime"):
         if pair := all_.get(key):
             bad(pair, time_fault(pair.value))
-    if pair := all_.get("preemptmode"):
+    if (pair := all_.get("preemptmode")) and "partition-preempt" in release.stops_on:
         bad(pair, preempt_fault(pair.value, release))
     if pair := own.get("selecttypeparameters"):
         bad(

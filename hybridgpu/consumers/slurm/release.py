@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from hybridgpu.consumers.slurm.confkeys import COMMON
-from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS
+from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,12 +23,6 @@ CgroupValue = Literal["flag", "percent", "number", "plugin", "text", "defunct", 
 `defunct` and `obsolete` keys do nothing but give a line in the log at every start (an error, a warning); a `removed`
 one is known only in order to die of it.
 """
-
-Stop = Literal[
-    "suspend-time", "submit-line", "linear-tree", "node-count", "nodeset-names", "health-states", "select-type"
-]
-"""SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB, topology/tree under select/linear, MaxNodeCount beyond
-65536, a NodeSet named as a node, HealthCheckNodeState=START_ONLY beside others, SelectType without a plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +170,7 @@ _22_05 = Release(
         "State": ("cloud", "drain", "fail"),
         "TaskPluginParam": ("SlurmdOffSpec",),
     },
-    stops_on=frozenset(("select-type",)),
+    stops_on=frozenset(("select-type", "partition-preempt")),
     partition_keys=PARTITION_KEYS,
     node_keys=frozenset(
         (
@@ -286,7 +280,7 @@ _24_11 = replace(
         ReconfigFlags=("KeepNodeStateFuture",),
         TaskPluginParam=("OOMKillStep",),
     ),
-    stops_on=_24_05.stops_on | {"node-count", "nodeset-names"},
+    stops_on=_24_05.stops_on - {"partition-preempt"} | {"node-count", "nodeset-names"},
     conf_keys=_24_05.conf_keys | {"CertmgrParameters", "CertmgrType", "DataParserParameters"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
     cores_must_match_sockets=True,

@@ -7,6 +7,21 @@ _parse_partitionname and the functions named beside each table, on the branch of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
+
+Stop = Literal[
+    "suspend-time",
+    "submit-line",
+    "linear-tree",
+    "node-count",
+    "nodeset-names",
+    "health-states",
+    "select-type",
+    "partition-preempt",
+]
+"""Settings that stop the daemons of some releases only: a SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB,
+topology/tree under select/linear, MaxNodeCount beyond 65536, a NodeSet with the name of a node,
+HealthCheckNodeState=START_ONLY beside others, a SelectType that has no plugin, a wrong PreemptMode of a partition."""
 
 _BITS_16 = """AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait EioTimeout EpilogTimeout
 ExtSensorsFreq FairShareDampeningFactor FastSchedule GetEnvTimeout GroupUpdateForce GroupUpdateTime

@@ -46,7 +46,7 @@ def unsigned(text: str, bits: int, kilo: bool = False) -> int | None:
         return None
     base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
     value = int(digits, base)
-    if value > most:
+    if value >= _WORD or value * factor % _WORD > most:
         return None
     return value * factor % _WORD
 
