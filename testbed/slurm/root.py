@@ -59,7 +59,7 @@ _LINE = re.compile(r"^(?:slurmd(?:-[^:]*)?: |\[[^]]*\] )")
 _RECORD = re.compile(
     r"^Gres Name=(?P<name>\S+) Type=(?P<type>.*?) Count=(?P<count>\d+)(?: Index=(?P<index>\d+))? ID=\d+"
     r"(?: File=(?P<file>\S*))?(?: Cores=(?P<cores>.*?) CoreCnt=\d+)?"
-    r"(?: Links=(?P<links>\S+)| \(null\))?(?: Flags=(?P<flags>.*))?$"
+    r"(?: Links=(?P<links>.*?)| \(null\))?(?: Flags=(?P<flags>.*))?$"
 )
 
 

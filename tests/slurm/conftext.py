@@ -32,6 +32,14 @@ def hostlist(rng: random.Random, nodes: list[str]) -> str:
     return f"{prefix}{numbers[0]},{prefix}[{numbers[1]}-{numbers[-1]}]"
 
 
+def without_end(text: str) -> str:
+    """The text without its last line end. Behind an Include Slurm then reads on in what was longer before it; where
+    nothing was, in other memory, and what it makes of that nobody knows: such a text keeps its line end."""
+    *before, last = text.rstrip("\n").split("\n")
+    known = any(len(line.encode()) > len(last.encode()) for line in before)
+    return text.rstrip("\n") if known or "include" not in last.lower() else text
+
+
 class Writer:
     """Writes drafts, from one source of randomness."""
 
@@ -55,7 +63,7 @@ class Writer:
         if self.rng.random() < 0.05:
             files = {name: text.replace("\n", "\r\n") for name, text in files.items()}
         if self.rng.random() < 0.05:
-            files = {name: text.rstrip("\n") for name, text in files.items()}
+            files = {name: without_end(text) for name, text in files.items()}
         for _ in range(wrong):
             self._break(files)
         return files
@@ -130,7 +138,7 @@ class Writer:
         text = files[name]
         at = rng.randrange(len(text) + 1)
         line = text[text.rfind("\n", 0, at) + 1 : text.find("\n", at) + 1 or None].lower()
-        if "include" in line or "/dev/" in line:
+        if any(word in line for word in ("include", "/dev/", "clustername")):
             return
         action = rng.random()
         if action < 0.5:
