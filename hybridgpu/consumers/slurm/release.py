@@ -314,6 +314,7 @@ _25_05 = replace(
         "ReconfigFlags",
         "KeepNodeStateFuture",
     ),
+    stops_on=_24_11.stops_on | {"tls-type"},
     partition_keys=_24_11.partition_keys | {"Topology"},
     conf_keys=_24_11.conf_keys - {"FrontendName"}
     | {"CertgenParameters", "CertgenType", "EpilogTimeout", "PrologTimeout"},

@@ -230,16 +230,34 @@ def _no_mysql(value: str, release: Release) -> Fault:
     return "accounting_storage/mysql is slurmdbd's; write accounting_storage/slurmdbd" if spoiled else None
 
 
+def _hashes(value: str, release: Release) -> Fault:
+    del release
+    names = [word.removeprefix("hash/") for word in split(value)]
+    return next((unknown(f"hash/{name}", types.HASHES) for name in names if f"hash/{name}" not in types.HASHES), None)
+
+
+def _tls(value: str, release: Release) -> Fault:
+    wrong = "tls-type" in release.stops_on and value not in types.TLS_TYPES
+    return unknown(value, types.TLS_TYPES) if wrong else None
+
+
+def _certificates(value: str, release: Release) -> Fault:
+    del release
+    return None if value in types.CERTIFICATES else unknown(value, types.CERTIFICATES)
+
+
 CHECKS: Mapping[str, Callable[[str, Release], Fault]] = {
     "AccountingStorageEnforce": _words("AccountingStorageEnforce"),
     "AccountingStorageLoc": _removed,
     "AccountingStorageType": _no_mysql,
     "AccountingStoreJobComment": _removed,
     "BcastExclude": _excluded_paths,
+    "CertmgrType": _certificates,
     "CommunicationParameters": _networks,
     "DebugFlags": _words("DebugFlags"),
     "EnforcePartLimits": _one_of(types.ENFORCE_LIMITS),
     "FirstJobId": _least(1, 32, "cannot be 0"),
+    "HashPlugin": _hashes,
     "HealthCheckNodeState": _health_states,
     "JobAcctGatherParams": _both("UsePss", "NoShared"),
     "LaunchParameters": _both("enable_nss_slurm", "disable_send_gids"),
@@ -262,6 +280,7 @@ CHECKS: Mapping[str, Callable[[str, Release], Fault]] = {
     "SelectTypeParameters": _select,
     "SlurmctldPort": _port,
     "SuspendTime": suspend_fault,
+    "TLSType": _tls,
     "TaskPluginParam": _task,
     **dict.fromkeys(types.LEVEL_KEYS, _level),
 }

@@ -18,10 +18,12 @@ Stop = Literal[
     "health-states",
     "select-type",
     "partition-preempt",
+    "tls-type",
 ]
-"""Settings that stop the daemons of some releases only: a SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB,
+"""Settings that stop the daemons of some releases only: SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB,
 topology/tree under select/linear, MaxNodeCount beyond 65536, a NodeSet with the name of a node,
-HealthCheckNodeState=START_ONLY beside others, a SelectType that has no plugin, a wrong PreemptMode of a partition."""
+HealthCheckNodeState=START_ONLY beside others, a SelectType or TLSType that has no plugin, a wrong PreemptMode of a
+partition."""
 
 _BITS_16 = """AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait EioTimeout EpilogTimeout
 ExtSensorsFreq FairShareDampeningFactor FastSchedule GetEnvTimeout GroupUpdateForce GroupUpdateTime
@@ -118,6 +120,11 @@ PREEMPT_MODES: Mapping[str, str] = {
 
 SELECT_TYPES = ("select/cons_tres", "select/linear", "select/cons_res", "select/cray_aries")
 """SelectType: the plugins that some release we know has (src/plugins/select)."""
+
+HASHES = ("hash/k12", "hash/sha3")
+TLS_TYPES = ("tls/none", "tls/s2n")
+CERTIFICATES = ("certmgr/script",)
+"""HashPlugin, TLSType, CertmgrType: plugins that slurmd loads as it starts (src/plugins)."""
 
 SELECT_PARAMETERS = (
     *("CR_CPU", "CR_CPU_Memory", "CR_Core", "CR_Core_Memory", "CR_Memory", "CR_Socket", "CR_Socket_Memory"),
