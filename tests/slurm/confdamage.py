@@ -17,7 +17,7 @@ COUNTS = (
 )
 FILES = (
     *("/dev/nvidia0", "/dev/nvidia[0-1]", "/dev/nvidia[1-3]", "/dev/nvidia[3,1]", "/dev/nvidia0,/dev/nvidia0"),
-    *("/dev/nvidia[5-4]", "/dev/nvidia5,/dev/nvidia-caps/nvidia-cap[3-4]", "/dev/nvidia[0-1"),
+    *("/dev/nvidia[5-4]", "/dev/nvidia5,/dev/nvidia-caps/nvidia-cap[3-4]"),
     *("/dev/null", "", "/dev/nvidia[a-b]", "/dev/nvidia0,,/dev/nvidia1", ",/dev/nvidia0"),
     *("/dev/nvidia[0]", "/dev/nvidia[0-1,3]", "/dev/nvidia[]", "/etc/passwd", "/dev", "/dev/../dev/nvidia1"),
 )
