@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.hostname import Directory
-from hybridgpu.check.cross.kubecards import devices, number
+from hybridgpu.check.cross.kubecards import devices
 from hybridgpu.check.cross.pairs import kube_names
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, profile
 from hybridgpu.consumers.kubernetes.given import KubeNode
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.naming import instance_files
@@ -142,7 +143,7 @@ def _of_kubernetes(groups: Groups, node: KubeNode, facts: Facts) -> None:
     related = (Related(Place(facts.file, 1), "the node's facts"),) if facts.file else ()
     one_model = len({gpu.model for gpu in facts.gpus}) == 1
     key = "nvidia.com/gpu.count"
-    counted = number(node.labels.get(key))
+    counted = label_number(node.labels.get(key))
     place = node.label_places.get(key, node.place)
     if one_model and counted is not None and "-MIG-" not in product and counted != len(facts.gpus):
         words = f"{key} is {counted}, and the facts show {len(facts.gpus)} cards"

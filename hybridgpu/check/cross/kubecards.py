@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, instances
 from hybridgpu.consumers.kubernetes.given import KubeNode, Operand
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.offer import SlurmOffer
 
 _MIG = "nvidia.com/mig-"
 _SHARED = ".shared"
-_SLICES = re.compile(r"(?:[0-9]+c\.)?([0-9]+)g\.")
+_SLICES = re.compile(r"(?:[0-9]+c\.)?([0-9]{1,9})g\.")
 _COMPUTE_SLICES = 7
-_INDICES = re.compile(r"[0-9]+(,[0-9]+)*")
-_FILE = re.compile(r"/dev/nvidia([0-9]+)")
+_INDICES = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
+_FILE = re.compile(r"/dev/nvidia([0-9]{1,9})")
 
 
 def devices(node: KubeNode) -> dict[str, int]:
@@ -24,15 +25,10 @@ def devices(node: KubeNode) -> dict[str, int]:
     found: dict[str, int] = {}
     for resource, count in (node.allocatable or {}).items():
         name = resource.removesuffix(_SHARED)
-        replicas = number(node.labels.get(f"{name}.replicas")) or 1
+        replicas = label_number(node.labels.get(f"{name}.replicas")) or 1
         if count and (name == "nvidia.com/gpu" or name.startswith(_MIG)):
             found[name] = found.get(name, 0) + -(-count // replicas)
     return found
-
-
-def number(text: str | None) -> int | None:
-    """The number that a label says, None where there is none."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def is_split(slurm: SlurmNode, kube: KubeNode, facts: Facts | None, operands: Sequence[Operand]) -> bool:
@@ -99,7 +95,7 @@ def _physical(offer: SlurmOffer, node: KubeNode, facts: Facts | None) -> int:
     if facts:
         return len(facts.gpus)
     named = {number for number in map(card, offer.gpus) if number is not None} | _held(offer)
-    labelled = number(node.labels.get("nvidia.com/gpu.count"))
+    labelled = label_number(node.labels.get("nvidia.com/gpu.count"))
     if labelled and "-MIG-" not in node.labels.get("nvidia.com/gpu.product", ""):  # else it counts instances
         return max(labelled, len(named))
     return max((number + 1 for number in named), default=0)

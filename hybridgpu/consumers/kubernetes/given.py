@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.node import Node
 from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Place
@@ -182,8 +183,8 @@ class KubeNode:
     @property
     def has_gpus(self) -> bool:
         """Whether it has GPUs at all, as far as the file shows."""
-        count = self.labels.get("nvidia.com/gpu.count", "")
-        present = self.labels.get("nvidia.com/gpu.present") == "true" or (count.isdigit() and int(count) > 0)
+        count = label_number(self.labels.get("nvidia.com/gpu.count"))
+        present = self.labels.get("nvidia.com/gpu.present") == "true" or bool(count)
         chosen = {"nvidia.com/device-plugin.config", "nvidia.com/mig.config", "hybridgpu.io/config"} & set(self.labels)
         return present or bool(chosen) or bool(self.allocatable and any(self.allocatable.values()))
 

@@ -14,7 +14,7 @@ from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, UNKNOWN_KEY, NodeRecord,
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.release import Release, history
-from hybridgpu.consumers.slurm.values import unsigned
+from hybridgpu.consumers.slurm.values import integer, unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -174,7 +174,7 @@ def _number(pair: Pair) -> int | None:
 def _atoi(text: str) -> int:
     """C's atoi: the number that the text begins with, 0 where it begins with none."""
     found = re.match(r"\s*[+-]?[0-9]+", text)
-    return int(found[0]) if found else 0
+    return integer(found[0]) if found else 0
 
 
 def judge_doubles(nodes: tuple[NodeRecord, ...], release: Release, verdict: Verdict) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from hybridgpu.consumers.slurm import settingtypes as types
 from hybridgpu.consumers.slurm.release import Release
-from hybridgpu.consumers.slurm.values import flag, minutes, unsigned
+from hybridgpu.consumers.slurm.values import flag, integer, minutes, unsigned
 from hybridgpu.model.spelling import nearest
 
 _SCRIPT_SIZE = 512 * 2**20
@@ -62,7 +62,7 @@ def split(value: str, at: str = ",") -> list[str]:
 def _number(text: str) -> int:
     """strtol with base 10: the number that the text begins with, 0 where it begins with none."""
     found = re.match(r"\s*[+-]?[0-9]+", text)
-    return int(found[0]) if found else 0
+    return integer(found[0]) if found else 0
 
 
 def unknown(word: str, allowed: tuple[str, ...]) -> str:
@@ -145,7 +145,7 @@ def _port(value: str, release: Release) -> Fault:
     """A port or a range of ports (strtol, and nothing behind it)."""
     del release
     found = re.fullmatch(r"\s*\+?([0-9]+)(?:-\s*\+?([0-9]+).*)?", value, re.DOTALL)
-    if not found or int(found[1]) <= 0 or (found[2] is not None and int(found[2]) <= int(found[1]) % 2**16):
+    if not found or integer(found[1]) <= 0 or (found[2] is not None and integer(found[2]) <= integer(found[1]) % 2**16):
         return "takes a port, or a rising range of ports as 6817-6820"
     return None
 

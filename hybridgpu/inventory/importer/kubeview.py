@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, choose
 from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.migparted import apply
 from hybridgpu.consumers.kubernetes.migspec import read_mig
@@ -63,8 +64,9 @@ def kube_view(node: KubeNode, files: KubeFiles, model: GpuModel | None, cards: i
 def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
     """How many cards: feature discovery counts them, but under strategy single it counts instances."""
     labels = node.labels
-    if (text := labels.get(f"{_PREFIX}gpu.count", "")).isdigit() and labels.get(f"{_PREFIX}mig.strategy") != "single":
-        return int(text) or None
+    counted = label_number(labels.get(f"{_PREFIX}gpu.count"))
+    if counted is not None and labels.get(f"{_PREFIX}mig.strategy") != "single":
+        return counted or None
     if node.cards and node.cards.cards:
         return len(node.cards.cards)
     held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu.shared")
@@ -122,13 +124,14 @@ def _shares(
 
 def _labelled(node: KubeNode) -> Shares | None:
     """What feature discovery says is in force (k8s-device-plugin internal/lm)."""
-    word, text = node.labels.get(f"{_PREFIX}gpu.sharing-strategy"), node.labels.get(f"{_PREFIX}gpu.replicas", "")
+    word = node.labels.get(f"{_PREFIX}gpu.sharing-strategy")
+    replicas = label_number(node.labels.get(f"{_PREFIX}gpu.replicas"))
     if word == "none":
         return Shares(Mode.EXCLUSIVE)
-    if word not in (Mode.TIME_SLICING.value, Mode.MPS.value) or not text.isdigit() or int(text) < FEWEST:
+    if word not in (Mode.TIME_SLICING.value, Mode.MPS.value) or replicas is None or replicas < FEWEST:
         return None
     renamed = not node.labels.get(f"{_PREFIX}gpu.product", "").endswith("-SHARED")
-    return Shares(Mode(word), int(text), rename=renamed, one_only=word == Mode.MPS.value)
+    return Shares(Mode(word), replicas, rename=renamed, one_only=word == Mode.MPS.value)
 
 
 def _strategy(node: KubeNode, files: KubeFiles, config: PluginConfig | None) -> str:
@@ -170,15 +173,14 @@ def _instances(node: KubeNode) -> Iterator[str]:
         if found := _INSTANCES.fullmatch(resource):
             yield from [found[1].replace(".me", "+me").replace(".gfx", "+gfx")] * min(number, 512)
     single = _OF_SINGLE.search(node.labels.get(f"{_PREFIX}gpu.product", ""))
-    text = node.labels.get(f"{_PREFIX}gpu.count", "")
-    if single and text.isdigit():
-        yield from [single[1].lower()] * min(int(text), 512)
+    if single:
+        yield from [single[1].lower()] * min(label_number(node.labels.get(f"{_PREFIX}gpu.count")) or 0, 512)
 
 
 def _counted(labels: Mapping[str, str]) -> dict[str, int]:
     """Instances by resource, from labels of the form nvidia.com/mig-1g.10gb.count."""
     return {
-        key.removesuffix(".count"): int(value)
+        key.removesuffix(".count"): label_number(value) or 0
         for key, value in labels.items()
-        if key.endswith(".count") and value.isdigit() and _INSTANCES.fullmatch(key.removesuffix(".count"))
+        if key.endswith(".count") and _INSTANCES.fullmatch(key.removesuffix(".count"))
     }
