@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
@@ -14,13 +15,15 @@ from hybridgpu.check.cross.hostname import Directory, NearNames
 from hybridgpu.check.cross.kubemode import beliefs
 from hybridgpu.check.cross.modes import is_hard
 from hybridgpu.check.cross.pairs import configs_by_name, kube_names
-from hybridgpu.check.cross.slurmnode import SlurmNode, instances, modes
+from hybridgpu.check.cross.slurmnode import SlurmNode, cut, instances, modes
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.files.slurmlines import read
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.offer import SlurmOffer
 from hybridgpu.model.sharing import Mode, Scheduler
-from hybridgpu.model.site import Device, NodeConfig
+from hybridgpu.model.site import Device, NodeConfig, SlurmCluster
 from hybridgpu.render.kubernetes.offer import visible_devices
 
 NODE_NOT_IN_FILES = Rule(
@@ -75,7 +78,9 @@ def judge_slurm_files(
         for node in nodes:
             known.add(node.names, node)
         missing = [name for name in wanted if known.find((name,)) is None]
-        strange = [(n.name, n.place) for n in nodes if n.has_gpus and configs.find(n.names) is None]
+        theirs = _looked_after(loaded.site.slurm)
+        unknown = [n for n in nodes if n.has_gpus and configs.find(n.names) is None]
+        strange = [(n.name, n.place) for n in unknown if n.name not in theirs]
         places = _places(loaded)
         if len(missing) < len(wanted):
             yield from _not_in_files("Slurm's files", missing if complete else (), strange, places)
@@ -109,6 +114,17 @@ def judge_node_objects(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterat
 def _places(loaded: Loaded) -> dict[str, Place]:
     groups = loaded.inventory.groups if loaded.inventory else ()
     return {host: group.place for group in groups for host in group.hosts}
+
+
+def _looked_after(cluster: SlurmCluster | None) -> frozenset[str]:
+    """The nodes whose GPUs stand in lines of `slurm.site.gres`: render keeps these, so nothing is taken from them."""
+    lines = read("", {"": "\n".join(cluster.site.gres if cluster else ())}.__getitem__).lines
+    of_gpus = (line for line in lines if (name := line.get("name")) and name.value.lower() == "gpu")
+    found: set[str] = set()
+    for text in {nodes.value for line in of_gpus if (nodes := line.get("nodename"))}:
+        with suppress(BadHostlist):
+            found.update(expand(text))
+    return frozenset(found)
 
 
 def _elsewhere(strange: Sequence[tuple[str, Place]], inventories: Sequence[Loaded]) -> bool:
@@ -170,7 +186,7 @@ def _mode(config: NodeConfig, devices: Sequence[Device]) -> Mode:
 
 def _offered(offer: SlurmOffer) -> Counter[str] | None:
     """Devices by profile, or whole ones; None where types do not tell."""
-    if all(len(gpu.files) == 1 for gpu in offer.gpus):
+    if all(len(gpu.files) == 1 and not cut(gpu) for gpu in offer.gpus):
         return Counter({"": len(offer.gpus)})
     return instances(offer)
 
