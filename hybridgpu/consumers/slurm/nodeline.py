@@ -117,6 +117,8 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
     starts = release.setting_words["State"]
     if state and not (state.value.lower() in _STATES or state.value.lower().startswith(starts)):
         verdict.die(BAD_STATE, state.place, f"State={state.value} is not a state of a node")
+    if not node.names:
+        verdict.die(BAD_HOSTLIST, node.place, "NodeName is empty")
     if node.names.lower() == "all":
         verdict.die(RESERVED_NAME, node.place, f"NodeName={node.names} is a reserved word")
     _judge_lists(node, release, verdict)

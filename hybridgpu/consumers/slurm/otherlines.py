@@ -13,6 +13,7 @@ from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.release import Release, history
 from hybridgpu.consumers.slurm.settingchecks import preempt_fault, suspend_fault, time_fault, type_fault
 from hybridgpu.consumers.slurm.settings import BAD_SETTING, SETTINGS_EXCLUDE
+from hybridgpu.consumers.slurm.values import unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Related
@@ -41,6 +42,10 @@ def judge(files: SlurmFiles, names: Set[str], release: Release, verdict: Verdict
         for line in files.records.get(kind, ()):
             _judge_keys(line, keys, release, verdict)
     _judge_nodesets(files, names, release, verdict)
+    most = files.setting("MaxNodeCount")
+    count = unsigned(most.value, 32, kilo=True) if most else None
+    if most and count is not None and (count or "node-count" in release.stops_on) and len(names) > count:
+        verdict.die(SETTINGS_EXCLUDE, most.place, f"{most.key}={most.value}, but there are {len(names)} nodes")
     _judge_controllers(files, verdict)
     for line in files.records.get("poweraction", ()):
         _judge_power(line, verdict)

@@ -165,7 +165,6 @@ _22_05 = Release(
     setting_words={
         "DebugFlags": (*DEBUG_FLAGS, "ExtSensors", "FrontEnd", "TimeCray", "WorkQ", "WorkQueue"),
         "PreemptMode": ("off", "cluster", "cancel", "requeue", "on", "suspend", "gang", "within"),
-        "ReconfigFlags": ("KeepPartInfo", "KeepPartState"),
         "SelectTypeParameters": (*SELECT_PARAMETERS, *_OTHER_CONS),
         "State": ("cloud", "drain", "fail"),
         "TaskPluginParam": ("SlurmdOffSpec",),
@@ -214,7 +213,7 @@ _23_02 = replace(
     major="23.02",
     hostlist_unclosed=False,
     setting_words=_but(
-        _with(_22_05.setting_words, DebugFlags=("JobComp",), ReconfigFlags=("KeepPowerSaveSettings",)),
+        _with(_22_05.setting_words, DebugFlags=("JobComp",)),
         "SelectTypeParameters",
         *_OTHER_CONS,
     ),
@@ -277,7 +276,6 @@ _24_11 = replace(
     setting_words=_with(
         _24_05.setting_words,
         DebugFlags=("ConMgr",),
-        ReconfigFlags=("KeepNodeStateFuture",),
         TaskPluginParam=("OOMKillStep",),
     ),
     stops_on=_24_05.stops_on - {"partition-preempt"} | {"node-count", "nodeset-names"},
@@ -301,18 +299,14 @@ _25_05 = replace(
     major="25.05",
     defunct_keys=_24_11.defunct_keys | {"GetEnvTimeout"},
     setting_words=_but(
-        _but(
-            _with(
-                _24_11.setting_words,
-                DebugFlags=("AuditTLS",),
-                State=("external",),
-                TaskPluginParam=("SlurmdSpecOverride",),
-            ),
-            "DebugFlags",
-            "FrontEnd",
+        _with(
+            _24_11.setting_words,
+            DebugFlags=("AuditTLS",),
+            State=("external",),
+            TaskPluginParam=("SlurmdSpecOverride",),
         ),
-        "ReconfigFlags",
-        "KeepNodeStateFuture",
+        "DebugFlags",
+        "FrontEnd",
     ),
     stops_on=_24_11.stops_on | {"tls-type"},
     partition_keys=_24_11.partition_keys | {"Topology"},

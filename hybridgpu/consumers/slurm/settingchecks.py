@@ -47,9 +47,15 @@ def preempt_fault(value: str, release: Release) -> Fault:
     return None
 
 
+NEVER_SUSPENDS = ("none", "infinite", "-1")
+PARTITION_NEVER_SUSPENDS = ("infinite", "-1")
+"""A SuspendTime that switches power saving off: of the cluster or a node, and of a partition up to 25.11, where `NONE`
+is the number 0 (S:src/common/read_config.c _validate_and_set_defaults, _parse_partitionname)."""
+
+
 def suspend_fault(value: str, release: Release) -> Fault:
     """What is wrong with a SuspendTime (_parse_suspend_time)."""
-    if value.upper() in ("NONE", "INFINITE", "-1") or "suspend-time" not in release.stops_on:
+    if value.lower() in NEVER_SUSPENDS or "suspend-time" not in release.stops_on:
         return None
     return None if 0 <= _number(value) < 2**32 else "takes seconds, NONE or INFINITE"
 
@@ -274,7 +280,6 @@ CHECKS: Mapping[str, Callable[[str, Release], Fault]] = {
     "PropagatePrioProcess": _priority_process,
     "PropagateResourceLimits": _limits,
     "PropagateResourceLimitsExcept": _limits,
-    "ReconfigFlags": _words("ReconfigFlags"),
     "SallocDefaultCommand": _removed,
     "SchedulerParameters": _sizes,
     "SelectTypeParameters": _select,

@@ -128,6 +128,12 @@ def _plugins(files: SlurmFiles, release: Release) -> Iterator[tuple[list[Pair], 
     linear = (select.value if select else release.select_default).lower() == "select/linear"
     if topology and linear and topology.value.lower() == "topology/tree" and "linear-tree" in release.stops_on:
         yield [topology, *([select] if select else [])], f"{topology.key}={topology.value} with select/linear"
+    resources = files.setting("SelectTypeParameters")
+    units = {unit.lower() for unit in types.SELECT_PARAMETERS[: types.SELECT_UNITS]} - {"cr_memory"}
+    named = units & {word.lower() for word in split(resources.value)} if resources else set[str]()
+    if resources and named and linear and "select-type" in release.stops_on:
+        message = f"{resources.key}={resources.value} with select/linear, which takes CR_Memory"
+        yield [resources, *([select] if select else [])], message
     param, plugin = files.setting("TaskPluginParam"), files.setting("TaskPlugin")
     used = plugin.value if plugin and "none" not in plugin.value.lower() else ""
     words = {word.lower() for word in split(param.value)} if param else set()
