@@ -137,8 +137,9 @@ class Writer:
         name = rng.choice(sorted(files))
         text = files[name]
         at = rng.randrange(len(text) + 1)
-        line = text[text.rfind("\n", 0, at) + 1 : text.find("\n", at) + 1 or None].lower()
-        if any(word in line for word in ("include", "/dev/", "clustername")):
+        before, after = text[:at].lower().split("\n"), text[at:].lower().split("\n")
+        around = "\n".join([*before[-2:], *after[:2]]).replace("\\", "")
+        if any(word in around for word in ("include", "/dev/", "clustername")):
             return
         action = rng.random()
         if action < 0.5:
@@ -146,7 +147,7 @@ class Writer:
         elif action < 0.75:
             text = f"{text[:at]}{text[at + 1 :]}"
         elif action < 0.9:
-            text = text[:at] if rng.random() < 0.5 else f"{text[:at]}{text[at + rng.randrange(1, 20) :]}"
-        else:
+            text = text[:at] if rng.random() < 0.5 else f"{text[:at]}{text[at + rng.randrange(1, 9) :]}"
+        elif "include" not in text[:9].lower():
             text = f" {text}" if rng.random() < 0.5 else f"\ufeff{text}"
         files[name] = text
