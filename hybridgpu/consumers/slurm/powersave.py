@@ -11,6 +11,7 @@ from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.consumers.slurm.nodeline import node_names
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.settingchecks import NEVER_SUSPENDS, PARTITION_NEVER_SUSPENDS
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import SlurmLine
 from hybridgpu.model.finding import Related, Rule, Severity
@@ -27,7 +28,6 @@ CLOSED_SUSPENDED = Rule(
 RULES = (CLOSED_SUSPENDED,)
 
 _STATES = "SuspendExcStates"
-_NEVER = ("-1", "infinite", "unlimited")
 _SHOWN = 3
 
 
@@ -88,8 +88,10 @@ class _Reached:
         parts = list(_partitions(files.records.get("partitionname", ())))
         names = {word.lower() for word in files.words("SuspendExcParts")}
         self.nodes |= {n for name, nodes, _ in parts if name.lower() in names for n in self._members(nodes)}
-        self.on = {n for _, nodes, time in parts if time and not _never(time) for n in self._members(nodes)}
-        self.off = {n for _, nodes, time in parts if time and _never(time) for n in self._members(nodes)}
+        never = NEVER_SUSPENDS if "SuspendTime" in release.node_keys else PARTITION_NEVER_SUSPENDS
+        timed = [(nodes, time.lower() in never) for _, nodes, time in parts if time]
+        self.on = {n for nodes, off in timed if not off for n in self._members(nodes)}
+        self.off = {n for nodes, off in timed if off for n in self._members(nodes)}
 
     def suspended(self, node: NodeRecord, name: str) -> bool:
         """Whether power saving reaches the node."""
@@ -148,4 +150,4 @@ def _is_on(files: SlurmFiles, key: str) -> bool:
 
 
 def _never(time: str) -> bool:
-    return time.strip().lower() in _NEVER
+    return time.lower() in NEVER_SUSPENDS

@@ -21,6 +21,7 @@ FIRES: dict[str, tuple[str, str, list[str]]] = {
         ["n2 when"],
     ),
     "for a node": ("SuspendProgram=/s", f"{GPU} SuspendTime=60", ["n1"]),
+    "for a word that is none of Slurm's": ("SuspendProgram=/s\nSuspendTime=UNLIMITED", GPU, ["n1"]),
     "some are excepted": (f"{ON}SuspendExcNodes=n[1-3]", GPU, ["n4 when"]),
     "any two are excepted": (f"{ON}SuspendExcNodes=n[1-4]:2", GPU, ["n1, n2, n3 and 1"]),
     "drained ones are not excepted": (f"{ON}SuspendExcStates=MAINTENANCE", GPU, ["lacks DRAIN,"]),
@@ -31,6 +32,7 @@ CLEAN: dict[str, tuple[str, str]] = {
     "no program": ("SuspendTime=600", GPU),
     "no time": ("SuspendProgram=/s", GPU),
     "never": ("SuspendProgram=/s\nSuspendTime=INFINITE", GPU),
+    "never, in another word": ("SuspendProgram=/s\nSuspendTime=NONE", GPU),
     "never, in figures": ("SuspendProgram=/s\nSuspendTime=-1", GPU),
     "no GPUs": (ON, CPU),
     "cloud nodes": (ON, f"{GPU} State=CLOUD"),
@@ -67,3 +69,9 @@ def test_a_release_without_states_to_except_needs_the_nodes() -> None:
     assert "22.05 has no SuspendExcStates" in found(files, "22.05")["slurm-suspends-closed-nodes"].message
     files = site(nodes=GPU, conf=f"{ON}SuspendExcNodes=n[1-4]", records=RECORDS)
     assert all("slurm-suspends-closed-nodes" not in found(files, major) for major in RELEASES)
+
+
+def test_a_partition_knows_none_since_the_nodes_have_times() -> None:
+    files = site(nodes=GPU, conf=f"{ON}PartitionName=q Nodes=n[1-4] SuspendTime=None", records=RECORDS)
+    lasting = [major for major in RELEASES if "slurm-suspends-closed-nodes" not in found(files, major)]
+    assert lasting == ["26.05"]
