@@ -9,14 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hybridgpu.check.cross.groups import Groups
-from hybridgpu.check.cross.hostname import Directory
 from hybridgpu.check.cross.kubecards import devices
-from hybridgpu.check.cross.pairs import kube_names
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, profile
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.hostname import Directory
 from hybridgpu.model.naming import instance_files
 from hybridgpu.model.offer import SlurmDevice
 
@@ -72,8 +71,8 @@ def judge_cards(
         if told and node.offer and node.offer.gpus and named.find(node.names) is None:
             _of_slurm(groups, node, told)
     for other in kube:
-        told = facts.find(kube_names(other))
-        if told and named.find(kube_names(other)) is None:
+        told = facts.find(other.host_names)
+        if told and named.find(other.host_names) is None:
             _of_kubernetes(groups, other, told)
     yield from groups.findings()
 

@@ -11,16 +11,16 @@ from contextlib import suppress
 
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
-from hybridgpu.check.cross.hostname import Directory, NearNames
 from hybridgpu.check.cross.kubemode import beliefs
 from hybridgpu.check.cross.modes import is_hard
-from hybridgpu.check.cross.pairs import configs_by_name, kube_names
+from hybridgpu.check.cross.pairs import configs_by_name
 from hybridgpu.check.cross.slurmnode import SlurmNode, cut, instances, modes
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.files.slurmlines import read
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.hostname import Directory, NearNames
 from hybridgpu.model.offer import SlurmOffer
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import Device, NodeConfig, SlurmCluster
@@ -95,14 +95,14 @@ def judge_node_objects(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterat
         return
     known: Directory[KubeNode] = Directory()
     for node in kube.nodes:
-        known.add(kube_names(node), node)
+        known.add(node.host_names, node)
     for loaded in inventories:
         if loaded.site is None or loaded.inventory is None:
             continue
         wanted = {n: c for n, c in loaded.site.nodes.items() if Scheduler.KUBERNETES in c.body.schedulers}
         configs = configs_by_name([loaded])
         missing = [n for n, config in wanted.items() if known.find((config.kubernetes_name, n)) is None]
-        strange = [(n.name, n.place) for n in kube.nodes if n.has_gpus and configs.find(kube_names(n)) is None]
+        strange = [(n.name, n.place) for n in kube.nodes if n.has_gpus and configs.find(n.host_names) is None]
         places = _places(loaded)
         if len(missing) < len(wanted):
             yield from _not_in_files("the Node objects", missing, strange, places)
@@ -202,7 +202,7 @@ def _shown(found: Counter[str]) -> str:
 def _believing(kube: KubeFiles, configs: Directory[NodeConfig], places: Mapping[str, Place]) -> Iterator[Finding]:
     groups = Groups()
     for node in kube.nodes:
-        config = configs.find(kube_names(node))
+        config = configs.find(node.host_names)
         if config is None or Scheduler.KUBERNETES not in config.body.schedulers or fence(node) is Fence.CLOSED:
             continue
         wanted = _mode(config, visible_devices(config.body))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.hostname import Directory, NearNames, family
-from hybridgpu.check.cross.pairs import Pair, kube_names
+from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.check.cross.slurmnode import SlurmNode
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.inventory.hosts import fold
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.hostname import Directory, NearNames, family
 from hybridgpu.model.sharing import Scheduler
 from hybridgpu.model.site import NodeConfig
 
@@ -90,7 +90,7 @@ def _of_kubernetes(
 ) -> Iterator[_Lone]:
     known = {id(pair.kube) for pair in pairs}
     for node in kube:
-        if node.has_gpus and id(node) not in known and slurm and _in_both(configs.find(kube_names(node))):
+        if node.has_gpus and id(node) not in known and slurm and _in_both(configs.find(node.host_names)):
             yield _Lone(node.name, node.place)
 
 

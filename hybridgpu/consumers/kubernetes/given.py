@@ -174,6 +174,12 @@ class KubeNode:
     cards: Node | None
 
     @property
+    def host_names(self) -> tuple[str, ...]:
+        """Its own name, and the host name that its kubelet labels it with."""
+        host = self.labels.get("kubernetes.io/hostname", "")
+        return (self.name, host) if host else (self.name,)
+
+    @property
     def offers(self) -> bool:
         """Whether it offers GPUs, as far as the file shows: allocatable, else labels that say so."""
         if self.allocatable is not None:

@@ -5,11 +5,12 @@ Nodes that an inventory cannot have are left out here, and told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.consumers.slurm import NEWEST, NodeRecord
+from hybridgpu.consumers.slurm.hostnames import host_names
 from hybridgpu.inventory.importer.cards import Card, cards_of
 from hybridgpu.inventory.importer.fold import fold_hosts
 from hybridgpu.inventory.importer.kubeview import KubeView, kube_view
@@ -24,6 +25,7 @@ from hybridgpu.model.catalogue import NotFound, identify
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.hostname import Directory
 
 NOT_NVIDIA = Rule(
     "import-not-nvidia",
@@ -90,38 +92,45 @@ class Survey:
         tree, consumption = self.sources.tree, self.sources.consumption
         release = consumption.release if consumption else NEWEST
         lines = [(record, node_line(record, release, self.told)) for record in (tree.files.nodes if tree else ())]
-        kube = _by_host(lines, self.sources.kube.nodes)
-        every = [*self._slurm(lines, kube), *self._kubernetes(kube), *self._facts_alone(lines)]
+        names = [known for record, _ in lines for known in host_names(record, release)]
+        kube = _by_host(names, self.sources.kube.nodes)
+        facts = Directory.of(((name,), told) for name, told in self.sources.facts.items())
+        every = [*self._slurm(lines, names, kube, facts), *self._kubernetes(kube, facts), *self._facts_alone(names)]
         for rule, nodes in self._aside.items():
             self.told.add(rule, next(iter(nodes.values())), f"{fold_hosts(nodes)}: {self._why[rule]}")
         return tuple(node for node in every if node.cards)
 
-    def _slurm(self, lines: Sequence[_Line], kube: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+    def _slurm(
+        self,
+        lines: Sequence[_Line],
+        names: Sequence[tuple[str, ...]],
+        kube: Mapping[str, KubeNode],
+        every: Directory[Facts],
+    ) -> Iterator[NodeSource]:
         results = self.sources.consumption.nodes if self.sources.consumption else {}
+        hosts = iter(names)
         for record, line in lines:
-            for position, name in enumerate(line.nodes):
+            for position, (name, known) in enumerate(zip(line.nodes, hosts, strict=False)):
                 result = results.get(name)
                 if result is None or result.offer is None:
                     continue
-                facts = self.sources.facts.get(name)
+                facts = every.find(known)
                 seen = view(result.offer, facts) if facts else self._views.get(id(result))
                 seen = seen or self._views.setdefault(id(result), view(result.offer, None))
                 yield self._judged(NodeSource(name, _place(record), line, position, seen), facts, kube.get(name))
 
-    def _kubernetes(self, matched: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+    def _kubernetes(self, matched: Mapping[str, KubeNode], facts: Directory[Facts]) -> Iterator[NodeSource]:
         """Nodes of Kubernetes that Slurm does not have."""
         known = {id(node) for node in matched.values()}
         for node in self.sources.kube.nodes:
             if id(node) not in known and node.has_gpus:
-                facts = self.sources.facts.get(node.name) or self.sources.facts.get(_short(node.name))
-                yield self._judged(NodeSource(node.name, node.place), facts, node)
+                yield self._judged(NodeSource(node.name, node.place), facts.find(node.host_names), node)
 
-    def _facts_alone(self, lines: Sequence[_Line]) -> Iterator[NodeSource]:
+    def _facts_alone(self, names: Sequence[tuple[str, ...]]) -> Iterator[NodeSource]:
         """Nodes that facts alone show: taken where nothing else was given that could name them."""
-        named = {name for _, line in lines for name in line.nodes}
-        named |= {name for node in self.sources.kube.nodes for name in (node.name, _short(node.name))}
+        named = Directory.of((known, known[0]) for known in (*names, *(n.host_names for n in self.sources.kube.nodes)))
         for name, facts in self.sources.facts.items():
-            if name in named or not facts.gpus:
+            if named.find((name,)) is not None or not facts.gpus:
                 continue
             source = NodeSource(name, Place(facts.file, 1))
             if self.sources.tree is None and not self.sources.kube.nodes:
@@ -184,10 +193,6 @@ class Survey:
             self.left_out.append(source.name)
 
 
-def _short(name: str) -> str:
-    return name.partition(".")[0]
-
-
 def _model(facts: Facts) -> GpuModel | None:
     found = [identify(gpu.model, gpu.memory_bytes) for gpu in facts.gpus[:1]]
     return found[0] if found and not isinstance(found[0], NotFound) else None
@@ -203,17 +208,8 @@ def _place(record: NodeRecord) -> Place:
     return gres.place if gres else record.place
 
 
-def _by_host(lines: Sequence[_Line], nodes: tuple[KubeNode, ...]) -> dict[str, KubeNode]:
-    """Kubernetes' nodes by their names in Slurm: the same name, a longer one, or one that Slurm has as address."""
-    known = {name: name for _, line in lines for name in line.nodes}
-    for _, line in lines:
-        for key, values in line.addresses:
-            if key in ("NodeAddr", "NodeHostname") and len(set(values)) == len(line.nodes):
-                for name, value in zip(line.nodes, values, strict=True):
-                    known.setdefault(value, name)
-    found: dict[str, KubeNode] = {}
-    for node in nodes:
-        host = known.get(node.name) or known.get(_short(node.name))
-        if host:
-            found.setdefault(host, node)
-    return found
+def _by_host(names: Iterable[tuple[str, ...]], nodes: Iterable[KubeNode]) -> dict[str, KubeNode]:
+    """Kubernetes' nodes by their names in Slurm, paired as check does."""
+    kube = Directory.of((node.host_names, node) for node in nodes)
+    paired = ((known[0], kube.find(known)) for known in names)
+    return {name: node for name, node in paired if node is not None}

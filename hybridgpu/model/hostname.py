@@ -54,6 +54,14 @@ class Directory(Generic[T]):
     by_full: dict[str, T] = field(default_factory=dict)
     by_short: dict[str, list[str]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, named: Iterable[tuple[Iterable[str], T]]) -> Directory[T]:
+        """All of these, each under its names."""
+        directory = cls()
+        for names, thing in named:
+            directory.add(names, thing)
+        return directory
+
     def add(self, names: Iterable[str], thing: T) -> None:
         """Takes the thing in under these names; a name that is there already stays whose it is."""
         for name in dict.fromkeys(map(full, names)):
