@@ -7,8 +7,9 @@ from __future__ import annotations
 from types import ModuleType
 
 from hybridgpu.check import difference, ignore, importing, migmodel, rendering, site
-from hybridgpu.check.cross import booking, cards, hooks, inventoried, membership, modes, tolerations, upgrades
+from hybridgpu.check.cross import booking, cards, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
+from hybridgpu.consumers.slurm import hooks
 from hybridgpu.files import manifest, source, yamlerror, yamltree
 from hybridgpu.inventory import (
     classes,

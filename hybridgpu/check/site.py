@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.hooks import judge_hooks
 from hybridgpu.check.cross.site import cross_check
 from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.check.whose import findings_by_nodes
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
+from hybridgpu.consumers.slurm.hooks import judge_hooks
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.files.kinds import KUBERNETES, SLURM, Input, Kind, inputs
 from hybridgpu.inventory.facts import read_facts

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.slurmstate import openness
 from hybridgpu.consumers.slurm.conf import NodeRecord
 from hybridgpu.consumers.slurm.given import SlurmSide
 from hybridgpu.consumers.slurm.hostnames import host_names
+from hybridgpu.consumers.slurm.openness import openness
 from hybridgpu.model.finding import Place
 from hybridgpu.model.offer import SlurmDevice, SlurmOffer
 from hybridgpu.model.sharing import Mode
@@ -56,7 +56,7 @@ class SlurmNode:
 def slurm_nodes(side: SlurmSide) -> Iterator[SlurmNode]:
     """Every node of a cluster, in the order of the lines."""
     release = side.consumption.release
-    opened = openness(side.tree, release)
+    opened = openness(side.tree.files, release)
     for record in side.tree.files.nodes:
         for names in host_names(record, release):
             offer = side.consumption.offer_of(names[0])

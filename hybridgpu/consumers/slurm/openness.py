@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.conf import NodeRecord
-from hybridgpu.consumers.slurm.given import SlurmTree
+from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.files.slurmlines import SlurmLine
@@ -38,9 +37,8 @@ class Openness:
         return None
 
 
-def openness(tree: SlurmTree, release: Release) -> Openness:
-    """What the tree says of all its nodes."""
-    files = tree.files
+def openness(files: SlurmFiles, release: Release) -> Openness:
+    """What the files say of all its nodes."""
     down: dict[str, str] = {}
     for line in files.records.get("downnodes", ()):
         state = line.get("state")
@@ -49,7 +47,7 @@ def openness(tree: SlurmTree, release: Release) -> Openness:
             down.update(dict.fromkeys(_hosts(line.pairs[0].value, release) or (), word))
     lines = files.records.get("partitionname", ())
     known = files.complete and any(line.pairs[0].value.lower() != "default" for line in lines)
-    return Openness(down, _reachable(tree, lines, release) if known else None)
+    return Openness(down, _reachable(files, lines, release) if known else None)
 
 
 def _hosts(text: str, release: Release) -> tuple[str, ...] | None:
@@ -59,9 +57,9 @@ def _hosts(text: str, release: Release) -> tuple[str, ...] | None:
         return None
 
 
-def _reachable(tree: SlurmTree, lines: Iterable[SlurmLine], release: Release) -> frozenset[str] | None:
+def _reachable(files: SlurmFiles, lines: Iterable[SlurmLine], release: Release) -> frozenset[str] | None:
     """The nodes of all partitions that are UP; None where a list cannot be read, or means every node."""
-    sets = {line.pairs[0].value: line for line in tree.files.records.get("nodeset", ())}
+    sets = {line.pairs[0].value: line for line in files.records.get("nodeset", ())}
     defaults: dict[str, str] = {}
     found: set[str] = set()
     for line in lines:
@@ -73,14 +71,14 @@ def _reachable(tree: SlurmTree, lines: Iterable[SlurmLine], release: Release) ->
         if values.get("state", "up").lower() != "up":
             continue
         for word in _hosts(values.get("nodes", ""), release) or ("",) * bool(values.get("nodes")):
-            members = _members(word, sets, tree, release)
+            members = _members(word, sets, files, release)
             if members is None:
                 return None
             found.update(members)
     return frozenset(found)
 
 
-def _members(word: str, sets: Mapping[str, SlurmLine], tree: SlurmTree, release: Release) -> tuple[str, ...] | None:
+def _members(word: str, sets: Mapping[str, SlurmLine], files: SlurmFiles, release: Release) -> tuple[str, ...] | None:
     """A node, or the nodes of a NodeSet; None where that is every node or cannot be read."""
     if not word or word.lower() == _EVERYTHING:
         return None
@@ -94,7 +92,7 @@ def _members(word: str, sets: Mapping[str, SlurmLine], tree: SlurmTree, release:
     wanted = set(feature.value.split(",")) if feature else set()
     having = [
         name
-        for record in tree.files.nodes
+        for record in files.nodes
         if wanted & set((record.text("features") or record.text("feature") or "").split(","))
         for name in _hosts(record.names, release) or ()
     ]
