@@ -137,8 +137,8 @@ class Writer:
         name = rng.choice(sorted(files))
         text = files[name]
         at = rng.randrange(len(text) + 1)
-        before, after = text[:at].lower().split("\n"), text[at:].lower().split("\n")
-        around = "\n".join([*before[-2:], *after[:2]]).replace("\\", "")
+        before, after = text[:at].split("\n"), text[at:].split("\n")
+        around = ("\n".join(before[-2:]) + "\n".join(after[:2])).lower().replace("\\", "")
         if any(word in around for word in ("include", "/dev/", "clustername")):
             return
         action = rng.random()
