@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hybridgpu.check.cross.site import cross_check
 from hybridgpu.check.ignore import apply_ignores
@@ -68,7 +69,7 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
     findings: list[Finding] = []
     for path in paths:
         here = list(inputs(path))
-        judged = [file for file in here if file.kind in _JUDGED or (file.kind is Kind.UNKNOWN and not file.root)]
+        judged = [file for file in here if file.kind in _JUDGED or _meant(file)]
         found += judged
         if not judged:
             message = f"{path} holds nothing that hybridgpu knows"
@@ -96,8 +97,13 @@ def _rules() -> Iterator[str]:
     return (rule.id for rule in RULES)
 
 
+def _meant(file: Input) -> bool:
+    """Whether a file that looks like nothing is one that was named as an inventory: it may be a broken one."""
+    named = file.kind is Kind.UNKNOWN and not file.root
+    return named and (Path(file.path).name.startswith("inventory") or not Path(file.path).is_file())
+
+
 def _inventories(found: Sequence[Input]) -> list[str]:
-    """A file that was named is judged even where it does not look like an inventory: it may be a broken one."""
     return [i.path for i in found if i.kind in (Kind.INVENTORY, Kind.UNKNOWN)]
 
 
