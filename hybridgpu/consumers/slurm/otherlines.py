@@ -10,6 +10,7 @@ from collections.abc import Mapping, Set
 
 from hybridgpu.consumers.slurm import settingtypes as types
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, SlurmFiles, unknown_key
+from hybridgpu.consumers.slurm.partitions import partitions
 from hybridgpu.consumers.slurm.release import Release, history
 from hybridgpu.consumers.slurm.settingchecks import preempt_fault, suspend_fault, time_fault, type_fault
 from hybridgpu.consumers.slurm.settings import BAD_SETTING, SETTINGS_EXCLUDE
@@ -26,18 +27,14 @@ _SELECT = ("cr_core", "cr_socket")
 
 def judge(files: SlurmFiles, names: Set[str], release: Release, verdict: Verdict) -> None:
     """Everything in these lines that stops a daemon; `names` are the nodes of slurm.conf."""
-    defaults: dict[str, Pair] = {}
     for line in files.records.get("partitionname", ()):
         _judge_keys(line, tuple(release.partition_keys), release, verdict)
-        own = {pair.key.lower(): pair for pair in line.pairs[1:]}
-        for key, pair in own.items():
+        for key, pair in {pair.key.lower(): pair for pair in line.pairs[1:]}.items():
             fault = type_fault(key, pair.value, types.PARTITION_NUMBERS, types.PARTITION_FLAGS)
             if fault:
                 verdict.die(BAD_SETTING, pair.place, f"{pair.key}={pair.value}: {fault}")
-        if line.pairs[0].value.lower() == "default":
-            defaults = {**defaults, **own}
-        else:
-            _judge_partition(own, {**defaults, **own}, release, verdict)
+    for partition in partitions(files, release):
+        _judge_partition(partition.own, partition.pairs, release, verdict)
     for kind, keys in types.RECORD_KEYS.items():
         for line in files.records.get(kind, ()):
             _judge_keys(line, keys, release, verdict)

@@ -15,10 +15,10 @@ FIRES: dict[str, tuple[str, str, list[str]]] = {
     "for all nodes": (ON, GPU, ["n1, n2, n3 and 1 more", "no SuspendExcStates"]),
     "for one partition": ("SuspendProgram=/s\nPartitionName=q Nodes=n[2-3] SuspendTime=60", GPU, ["n2, n3 when"]),
     "for a partition of all": ("SuspendProgram=/s\nPartitionName=q Nodes=ALL SuspendTime=60", GPU, ["n1"]),
-    "for a partition by default": (
-        "SuspendProgram=/s\nPartitionName=DEFAULT SuspendTime=60\nPartitionName=q Nodes=n2",
-        GPU,
-        ["n2 when"],
+    "for a partition of nodes with a feature": (
+        "SuspendProgram=/s\nNodeSet=g Feature=old\nPartitionName=q Nodes=g SuspendTime=60",
+        f"{GPU} Features=new,old",
+        ["n1"],
     ),
     "for a node": ("SuspendProgram=/s", f"{GPU} SuspendTime=60", ["n1"]),
     "for a word that is none of Slurm's": ("SuspendProgram=/s\nSuspendTime=UNLIMITED", GPU, ["n1"]),
@@ -44,6 +44,14 @@ CLEAN: dict[str, tuple[str, str]] = {
     "a partition of a node set": (f"{ON}NodeSet=g Nodes=n[1-4]\nPartitionName=q Nodes=g\nSuspendExcParts=q", GPU),
     "a node set excepted": (f"{ON}NodeSet=g Nodes=n[1-4]\nSuspendExcNodes=g", GPU),
     "another partition": ("SuspendProgram=/s\nPartitionName=q Nodes=c[1-4] SuspendTime=60", f"{GPU}\n{CPU}"),
+    "a partition's time that is a default": (
+        "SuspendProgram=/s\nPartitionName=DEFAULT SuspendTime=60\nPartitionName=q Nodes=n2",
+        GPU,
+    ),
+    "a partition of nodes with another feature": (
+        "SuspendProgram=/s\nNodeSet=g Feature=old\nPartitionName=q Nodes=g SuspendTime=60",
+        f"{GPU} Features=new",
+    ),
     "a partition never": (f"{ON}PartitionName=q Nodes=n[1-4] SuspendTime=INFINITE", GPU),
     "a node never": (ON, f"{GPU} SuspendTime=INFINITE"),
 }
