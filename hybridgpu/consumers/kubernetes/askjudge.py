@@ -36,6 +36,9 @@ def judge_workload(workload: Workload, bounds: Iterable[Bound], where: Eligible)
     for resource, place in workload.pod_level:
         message = f"{resource} stands in the resources of the pod, where only cpu, memory and hugepages may"
         yield Finding(rules.REFUSED, place, message, "give it to a container as a limit")
+    for one in workload.misplaced:
+        message = f"{one.name} stands under {one.under}, where nobody looks for it: the pods get no GPU"
+        yield Finding(rules.MISPLACED, one.place, message, one.right)
     for ask in workload.asks:
         refused = _refused(ask, bounds, workload)
         if refused:

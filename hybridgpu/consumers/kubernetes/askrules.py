@@ -15,6 +15,14 @@ REFUSED = Rule(
     "Give the number as a limit alone: the request follows it.",
     f"{_API}; Kubernetes docs, extended resources",
 )
+MISPLACED = Rule(
+    "k8s-ask-misplaced",
+    Severity.ERROR,
+    "kubectl's strict validation refuses the object; applied without it the key is dropped, and the pods start without "
+    "a GPU.",
+    "Write resources: {limits: {nvidia.com/gpu: N}} in the container.",
+    f"{_API}, fieldValidation; Kubernetes core/v1 ResourceRequirements",
+)
 NAME = Rule(
     "k8s-ask-name",
     Severity.ERROR,
@@ -127,6 +135,17 @@ LIMIT_REFUSES = Rule(
 )
 
 RULES = (
-    *(REFUSED, NAME, NOT_OFFERED, MORE_THAN_ONE, MORE_THAN_ONE_SOMEWHERE, NEVER_FITS, SHM, VISIBLE, SELECTOR),
+    *(
+        REFUSED,
+        MISPLACED,
+        NAME,
+        NOT_OFFERED,
+        MORE_THAN_ONE,
+        MORE_THAN_ONE_SOMEWHERE,
+        NEVER_FITS,
+        SHM,
+        VISIBLE,
+        SELECTOR,
+    ),
     *(QUOTA_UNENFORCED, BOUND_REFUSED, BOUND_NAME, BOUND_NOT_OFFERED, BOUND_HALF, LIMIT_FILLS, LIMIT_REFUSES),
 )

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from hybridgpu.consumers.kubernetes.container import VISIBLE
 from hybridgpu.consumers.kubernetes.given import Ask, Bound, Toleration, Workload
-from hybridgpu.consumers.kubernetes.gpunames import is_ours
+from hybridgpu.consumers.kubernetes.gpunames import is_ours, quota_key
+from hybridgpu.consumers.kubernetes.misplaced import misplaced
 from hybridgpu.consumers.kubernetes.podtemplates import Template, is_own_kind, maps, templates, text
 from hybridgpu.consumers.kubernetes.quantity import Quantity, read_quantity
 from hybridgpu.files.gotree import GoKey, GoMap, GoNode, GoScalar
@@ -19,7 +20,6 @@ from hybridgpu.model.finding import Place
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of a container
 _NOTHING_VISIBLE = ("", "void", "none")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-_QUOTA_PREFIXES = ("requests.", "limits.")
 
 
 def read_workload(manifest: Manifest) -> Workload | None:
@@ -28,7 +28,8 @@ def read_workload(manifest: Manifest) -> Workload | None:
     asks = tuple(ask for number, each in enumerate(found) for ask in _asks(manifest, each, number))
     pod_level = tuple(each for template in found for each in _pod_level(manifest, template))
     visible = next((seen for each in found for seen in _visible(manifest, each)), None)
-    if not asks and not pod_level and visible is None:
+    elsewhere = misplaced(manifest, found)
+    if not asks and not pod_level and not elsewhere and visible is None:
         return None
     asking = [each for number, each in enumerate(found) if any(ask.template == number for ask in asks)] or list(found)
     shm = next((seen for each in asking for seen in _shm(manifest, each, asks)), None)
@@ -48,6 +49,7 @@ def read_workload(manifest: Manifest) -> Workload | None:
         visible_text=visible[0] if visible else "",
         choosy=any(more for _, more in chosen) or len(asking) > 1,
         pod_level=pod_level,
+        misplaced=elsewhere,
         known=is_own_kind(manifest),
     )
 
@@ -151,9 +153,9 @@ def _tolerations(spec: GoMap) -> tuple[Toleration, ...]:
 
 def _hard(manifest: Manifest) -> Iterator[Bound]:
     for key, value in manifest.mapping("spec", "hard"):
-        if is_ours(key.name):
-            prefix = next((each for each in _QUOTA_PREFIXES if key.name.startswith(each)), "")
-            yield _bound(manifest, key, value, key.name, key.name.removeprefix(prefix))
+        resource = quota_key(key.name)[1]
+        if is_ours(resource):
+            yield _bound(manifest, key, value, key.name, resource)
 
 
 def _limits(manifest: Manifest) -> Iterator[Bound]:

@@ -217,6 +217,16 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A GPU that is asked for where nobody looks: `under` which keys, and what to write instead, in words."""
+
+    name: str
+    under: str
+    right: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A Pod, or what makes pods, and what its containers ask for (limits; requests where there is no limit).
 
@@ -240,6 +250,7 @@ class Workload:
     visible_text: str = ""
     choosy: bool = False
     pod_level: tuple[tuple[str, Place], ...] = ()
+    misplaced: tuple[Misplaced, ...] = ()
     known: bool = True
 
 

@@ -80,6 +80,32 @@ FIRING: dict[str, Case] = {
         *(askrules.REFUSED.id, (pod("cpu: 1", spec="resources: {limits: {nvidia.com/gpu: 1}}"),), "9:24"),
         ("container",),
     ),
+    **{
+        f"in the wrong place: {container}": (
+            *(askrules.MISPLACED.id, (pod("cpu: 1", container=container),), f"9:{column}"),
+            ("gpu stands under", words, "resources: {limits: {nvidia.com/gpu: N}}"),
+        )
+        for container, column, words in (
+            ("limits: {nvidia.com/gpu: 1}", 14, "limits of a container"),
+            ("limit: {nvidia.com/gpu: 1}", 13, "did you mean limits?"),
+            ("resource: {limits: {nvidia.com/gpu: 1}}", 25, "did you mean resources?"),
+            ("nvidia.com/gpu: 1", 5, "a container itself"),
+            ("Resources: {limits: {gpu: 1}}", 26, "did you mean resources?"),
+        )
+    },
+    "in resources, without limits": (
+        askrules.MISPLACED.id,
+        (pod().replace("limits: {nvidia.com/gpu: 1}", "nvidia.com/gpu: 1"),),
+        *("8:17", ("under resources of",)),
+    ),
+    "under limit": (
+        *(askrules.MISPLACED.id, (pod().replace("limits", "limit"),), "8:25"),
+        ("resources.limit ", "did you mean limits?"),
+    ),
+    "under the pod's limits": (
+        *(askrules.MISPLACED.id, (pod("cpu: 1", spec="limits: {nvidia.com/gpu: 1}"),), "9:12"),
+        ("under spec.limits",),
+    ),
     "gpuu": (askrules.NAME.id, (pod("nvidia.com/gpuu: 1"),), "8:26", ("gpuu", "nvidia.com/gpu?")),
     "GPU": (askrules.NAME.id, (pod("nvidia.com/GPU: 1"),), "8:26", ("GPU", "nvidia.com/gpu?")),
     "nvidia/gpu": (askrules.NAME.id, (pod("nvidia/gpu: 1"),), "8:26", ("nvidia/gpu", "nvidia.com/gpu?")),
@@ -206,6 +232,21 @@ FIRING: dict[str, Case] = {
         *(askrules.QUOTA_UNENFORCED.id, (quota("nvidia.com/gpu: 4"),), "5:10"),
         ("never enforced", "requests.nvidia.com/gpu"),
     ),
+    **{
+        f"a quota on {word}.": (
+            *(askrules.QUOTA_UNENFORCED.id, (quota(f"{word}.nvidia.com/gpu: 4"),), "5:10"),
+            ("never enforced", f"{word}.nvidia.com/gpu", "write requests.nvidia.com/gpu"),
+        )
+        for word in ("request", "reqests", "requsts", "limit")
+    },
+    "a quota on Requests.": (
+        *(askrules.BOUND_REFUSED.id, (quota("Requests.nvidia.com/gpu: 4"),), "5:10"),
+        ("Requests.nvidia.com/gpu",),
+    ),
+    "a limit range on a name that is none": (
+        *(askrules.BOUND_NAME.id, (limit_range("type: Container, max: {nvidia.com/gpus: 1}"),), "6:29"),
+        ("nvidia.com/gpus", "nvidia.com/gpu?"),
+    ),
     "a quota on gpu": (askrules.BOUND_REFUSED.id, (quota("requests.gpu: 4"),), "5:10", ("requests.gpu",)),
     "a quota of no number": (
         *(askrules.BOUND_REFUSED.id, (quota("requests.nvidia.com/gpu: many"),), "5:10"),
@@ -268,6 +309,12 @@ CLEAN: dict[str, tuple[str, ...]] = {
     "shares, and nothing is known": (pod("nvidia.com/gpu.shared: 1"),),
     "a profile, and nothing is known": (pod("nvidia.com/mig-1g.10gb: 2"),),
     "a quota, and nothing is known": (quota("requests.nvidia.com/gpu: 8, requests.cpu: 4, pods: 10"),),
+    "a quota of another domain": (quota("requests.fabric.nvidia.com/gpu: 2"),),
+    "labels and selectors that begin like a GPU": (
+        pod(spec="nodeSelector: {nvidia.com/gpu.family: hopper, gpu: '1'}").replace(
+            "{name: p,", "{name: p, labels: {nvidia.com/gpu: '1'}, annotations: {nvidia.com/gpu: x},"
+        ),
+    ),
     "a quota that says it twice": (quota("limits.nvidia.com/gpu: 8, requests.nvidia.com/gpu: 8"),),
     "exclusive": (config_map(any=PLAIN), pod("nvidia.com/gpu: 8"), quota("requests.nvidia.com/gpu: 8")),
     "a whole number in other words": (pod("nvidia.com/gpu: 1000m"),),
