@@ -74,6 +74,12 @@ def node(name: str, labels: Mapping[str, str] | None = None, gpus: int = 2, **sp
     return yaml.safe_dump({**record, "spec": spec, "status": {"allocatable": allocatable}})
 
 
+def closed_site(lines: str) -> dict[str, str]:
+    """A node that Slurm's own lines keep jobs from."""
+    files = site("gpu:l40s:2", TYPED)
+    return files | {"slurm.conf": files["slurm.conf"].replace("PartitionName=p Nodes=ALL", lines)}
+
+
 CONFIGS = """\
 apiVersion: v1
 kind: ConfigMap
@@ -427,6 +433,16 @@ KUBERNETES: dict[str, tuple[Files, dict[str, Any], set[str]]] = {
         site(nodes="NodeName=n1 Gres=gpu:l40s:2 State=DRAIN", records=TYPED) | {"n.yaml": node("n1")},
         {"hosts": "n1", "owner": "kubernetes", "sharing": {"mode": "exclusive"}},
         {"import-node-state-dropped"},
+    ),
+    "Slurm has it in no partition that is up": (
+        closed_site("PartitionName=p Nodes=n1 State=DOWN") | {"n.yaml": node("n1")},
+        {"hosts": "n1", "owner": "kubernetes", "sharing": {"mode": "exclusive"}},
+        set(),
+    ),
+    "Slurm has it among DownNodes": (
+        closed_site("PartitionName=p Nodes=ALL\nDownNodes=n1") | {"n.yaml": node("n1")},
+        {"hosts": "n1", "owner": "kubernetes", "sharing": {"mode": "exclusive"}},
+        set(),
     ),
     "cordoned": (
         site("gpu:l40s:2", TYPED) | {"n.yaml": node("n1", unschedulable=True)},

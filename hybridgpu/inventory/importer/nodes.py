@@ -66,7 +66,10 @@ _REPLICAS = 4
 
 @dataclass(frozen=True, slots=True)
 class NodeSource:
-    """What is known of a node. `position`: where it stands on its NodeName line. `place`: where it is defined."""
+    """What is known of a node. `position`: where it stands on its NodeName line. `place`: where it is defined.
+
+    `closed`: why Slurm starts no job there, None where it may.
+    """
 
     name: str
     place: Place
@@ -76,6 +79,7 @@ class NodeSource:
     kube: KubeView | None = None
     cards: tuple[Card, ...] = ()
     kube_name: str | None = None
+    closed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +239,8 @@ def _owner(source: NodeSource, guesses: dict[str, str]) -> Scheduler:
     if len(known) < 2 or source.kube is None or source.line is None:
         return known[0] if known else Scheduler.SLURM
     node = source.kube.node
-    if source.line.closed:
-        guesses["owner"] = "both know the node, and its NodeName line closes it to Slurm"
+    if source.closed:
+        guesses["owner"] = f"both know the node, and Slurm starts no job there: {source.closed}"
         return Scheduler.KUBERNETES
     if node.unschedulable or not node.offers:
         guesses["owner"] = "both know the node, and Kubernetes starts no GPU work there"

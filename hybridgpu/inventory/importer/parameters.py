@@ -67,7 +67,6 @@ class NodeLine:
     keys: tuple[tuple[str, str], ...]
     gres: str
     addresses: tuple[tuple[str, tuple[str, ...]], ...]
-    closed: bool
 
 
 def node_line(record: NodeRecord, release: Release, told: Told) -> NodeLine:
@@ -81,7 +80,6 @@ def node_line(record: NodeRecord, release: Release, told: Told) -> NodeLine:
         keys=tuple(_parameters(record, release, told)),
         gres=site_gres(record, told),
         addresses=tuple(_addresses(record, len(nodes), release, told)),
-        closed=bool(state and state.value.lower().startswith(_KEPT_BY_SLURM)),
     )
 
 

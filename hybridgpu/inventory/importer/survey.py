@@ -6,11 +6,12 @@ Nodes that an inventory cannot have are left out here, and told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.consumers.slurm import NEWEST, NodeRecord
 from hybridgpu.consumers.slurm.hostnames import host_names
+from hybridgpu.consumers.slurm.openness import openness
 from hybridgpu.inventory.importer.cards import Card, cards_of
 from hybridgpu.inventory.importer.fold import fold_hosts
 from hybridgpu.inventory.importer.kubeview import KubeView, kube_view
@@ -109,6 +110,8 @@ class Survey:
     ) -> Iterator[NodeSource]:
         results = self.sources.consumption.nodes if self.sources.consumption else {}
         hosts = iter(names)
+        consumption = self.sources.consumption
+        opened = openness(self.sources.tree.files, consumption.release) if self.sources.tree and consumption else None
         for record, line in lines:
             for position, (name, known) in enumerate(zip(line.nodes, hosts, strict=False)):
                 result = results.get(name)
@@ -117,7 +120,9 @@ class Survey:
                 facts = every.find(known)
                 seen = view(result.offer, facts) if facts else self._views.get(id(result))
                 seen = seen or self._views.setdefault(id(result), view(result.offer, None))
-                yield self._judged(NodeSource(name, _place(record), line, position, seen), facts, kube.get(name))
+                closed = opened.closed(name, record) if opened else None
+                source = NodeSource(name, _place(record), line, position, seen, closed=closed)
+                yield self._judged(source, facts, kube.get(name))
 
     def _kubernetes(self, matched: Mapping[str, KubeNode], facts: Directory[Facts]) -> Iterator[NodeSource]:
         """Nodes of Kubernetes that Slurm does not have."""
@@ -162,7 +167,7 @@ class Survey:
             self._set_aside(CARDS_UNKNOWN, source, f"{len(cards) or 'no'} cards can be made out", gpus=True)
             return source
         name = node.name if kube and node else None
-        return NodeSource(source.name, source.place, source.line, source.position, seen, kube, cards, name)
+        return replace(source, seen=seen, kube=kube, cards=cards, kube_name=name)
 
     def _cards_of(
         self, source: NodeSource, seen: SlurmView | None, facts: Facts | None, kube: KubeView | None
