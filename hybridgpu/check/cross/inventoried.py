@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
-from hybridgpu.check.cross.kubemode import beliefs
+from hybridgpu.check.cross.kubemode import Believing
 from hybridgpu.check.cross.modes import is_hard
 from hybridgpu.check.cross.pairs import configs_by_name
 from hybridgpu.check.cross.slurmnode import SlurmNode, cut, instances, modes
@@ -201,12 +201,13 @@ def _shown(found: Counter[str]) -> str:
 
 def _believing(kube: KubeFiles, configs: Directory[NodeConfig], places: Mapping[str, Place]) -> Iterator[Finding]:
     groups = Groups()
+    believing = Believing(kube)
     for node in kube.nodes:
         config = configs.find(node.host_names)
         if config is None or Scheduler.KUBERNETES not in config.body.schedulers or fence(node) is Fence.CLOSED:
             continue
         wanted = _mode(config, visible_devices(config.body))
-        told = next((belief for belief in beliefs(node, kube) if wanted not in belief.modes), None)
+        told = next((belief for belief in believing.of(node) if wanted not in belief.modes), None)
         if told:
             related = (Related(places[config.name], "what the inventory says"),)
             words = f"the inventory has {wanted.value}, and {told.words}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.kubecards import devices, is_split
-from hybridgpu.check.cross.kubemode import Belief, beliefs
+from hybridgpu.check.cross.kubemode import Belief, Believing
 from hybridgpu.check.cross.miglayout import CONFIG, layouts
 from hybridgpu.check.cross.miglayout import instances as laid_out
 from hybridgpu.check.cross.pairs import Pair
@@ -57,6 +57,7 @@ _CUT = frozenset((Mode.MIG,))
 def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
     """Findings on every node whose two sides cannot both be true."""
     groups = Groups()
+    believing = Believing(kube)
     for pair in pairs:
         offer = pair.slurm.offer
         if offer is None or not offer.gpus or pair.slurm.closed:
@@ -65,7 +66,7 @@ def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
             continue  # other cards, which may be cut otherwise
         mine = modes(offer)
         closed = fence(pair.kube) is Fence.CLOSED
-        told = beliefs(pair.kube, kube)
+        told = believing.of(pair.kube)
         differing = [b for b in told if not mine & b.modes and (not closed or _counts_when_closed(mine, b))]
         if differing:
             _add(groups, pair, mine, differing)

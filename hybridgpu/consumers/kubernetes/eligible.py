@@ -90,6 +90,7 @@ class Eligible:
         if product is not None:
             suffixed = product.endswith(_SHARED_PRODUCT)
             sources = tuple(s for s in sources if WHOLE not in s.names or (s.names[WHOLE].kind != "none") == suffixed)
+        sources = tuple(s for s in sources if all(wanted.get(key, value) == value for key, value in s.selector.items()))
         if wanted or workload.node_name:
             there = frozenset(node.name for node in self.matching(workload))
             sources = tuple(s for s in sources if s.nodes is None or not there or s.nodes & there)

@@ -87,7 +87,7 @@ def gather(given: Sequence[Input]) -> tuple[KubeFiles, tuple[Finding, ...]]:
     found.findings += _twice(found.mine)
     users = tuple(_users(found))
     files = KubeFiles(
-        sets=tuple(_used(config_set, users) for config_set in found.sets),
+        sets=tuple(used for config_set in found.sets for used in _used(config_set, users)),
         mig_files=tuple(found.mig),
         policies=tuple(found.policies),
         charts=tuple(found.charts),
@@ -213,16 +213,18 @@ def _users(found: _Found) -> Iterator[_User]:
             yield _User(operand.config_map, operand.namespace, settings_there, operand.env, place, operand.selector)
 
 
-def _used(config_set: ConfigSet, users: Sequence[_User]) -> ConfigSet:
-    """The set with the settings and variables of the first who uses it."""
+def _used(config_set: ConfigSet, users: Sequence[_User]) -> tuple[ConfigSet, ...]:
+    """The set with the settings and variables of who uses it: of the first for each selection of nodes."""
     if config_set.managed or not config_set.name:
-        return config_set
+        return (config_set,)
+    found: dict[frozenset[tuple[str, str]], ConfigSet] = {}
     for user in users:
         elsewhere = user.namespace and config_set.namespace and user.namespace != config_set.namespace
-        if user.name == config_set.name and not elsewhere:
+        selects = frozenset(user.selector.items())
+        if user.name == config_set.name and not elsewhere and selects not in found:
             used = replace(config_set, env=user.env, user=user.place, selector=user.selector, operator=user.operator)
-            return used if user.settings is None else replace(used, managed=True, settings=user.settings)
-    return config_set
+            found[selects] = used if user.settings is None else replace(used, managed=True, settings=user.settings)
+    return tuple(found.values()) or (config_set,)
 
 
 def _twice(manifests: Iterable[Manifest]) -> Iterator[Finding]:

@@ -48,11 +48,12 @@ class ConfigSet:
     user: Place | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
     operator: bool = False
+    keys: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """Key to text, as configmanager takes them."""
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """Key to text, as configmanager takes them."""
-        return {config.key: config.text for config in self.configs}
+    def __post_init__(self) -> None:
+        """Once, since every node asks."""
+        object.__setattr__(self, "keys", {config.key: config.text for config in self.configs})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ labels counts where there is no config to be had. What a program makes of a file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, choose
-from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.migparted import apply
 from hybridgpu.consumers.kubernetes.migspec import read_mig
 from hybridgpu.consumers.kubernetes.node import node_of
+from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
@@ -26,7 +26,6 @@ from hybridgpu.model.catalogue import models
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 
-_OURS = "hybridgpu.io/config"
 _PREFIX = "nvidia.com/"
 _INSTANCES = re.compile(rf"{_PREFIX}mig-([0-9]+g\.[0-9]+gb[a-z.-]*)")
 _GENERATED = re.compile(r"all-([0-9]+g\.[0-9]+gb(?:\+me)?)")
@@ -51,10 +50,18 @@ class KubeView:
     guess: str = ""
 
 
-def kube_view(node: KubeNode, files: KubeFiles, model: GpuModel | None, cards: int | None) -> KubeView:
+class KubeSide:
+    """The Kubernetes files, with what is asked of them for every node."""
+
+    def __init__(self, files: KubeFiles) -> None:
+        self.files, self.configs = files, NodeConfigs(files.sets)
+
+
+def kube_view(node: KubeNode, side: KubeSide, model: GpuModel | None, cards: int | None) -> KubeView:
     """What the files show of the node. `model` and `cards` are what others know of its GPUs, None where they do not."""
+    files = side.files
     model = of_label(node.labels.get(f"{_PREFIX}gpu.product", "")) or model
-    config = _config(node, files.sets)
+    config = _config(node, side.configs)
     count = cards or _count(node, config)
     layout, guess = _layout(node, files, model, count)
     shares = _shares(node, files, config, layout)
@@ -74,31 +81,15 @@ def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
     return held // replicas or None if held else None
 
 
-def _config(node: KubeNode, sets: Sequence[ConfigSet]) -> PluginConfig | None:
-    """The config that the plugin of the node runs, as far as the files say."""
-    chosen = _chosen(node, sets)
+def _config(node: KubeNode, configs: NodeConfigs) -> PluginConfig | None:
+    """The config that the plugin of the node runs, as far as the files say; of several that may be meant the first."""
+    chosen = next((one.config for one in configs.running(node)), None)
     return _read(chosen.text) if chosen else None
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> PluginConfig | None:
     return read_config(text).config
-
-
-def _chosen(node: KubeNode, sets: Sequence[ConfigSet]) -> Config | None:
-    by_hash = node.labels.get(_OURS)
-    label = node.labels.get(LABEL, "")
-    for one in sets:
-        for config in one.configs:
-            if by_hash and (config.key.endswith(by_hash) or one.name.endswith(by_hash)):
-                return config
-    for one in sets:
-        if label and label in one.keys:
-            return next(config for config in one.configs if config.key == label)
-    if label or by_hash or len(sets) != 1:
-        return None
-    key = choose("", sets[0].keys, sets[0].settings)
-    return None if isinstance(key, Died) else next((c for c in sets[0].configs if c.key == key), None)
 
 
 def _replicas(config: PluginConfig | None) -> int | None:

@@ -14,7 +14,7 @@ from hybridgpu.consumers.slurm.hostnames import host_names
 from hybridgpu.consumers.slurm.openness import openness
 from hybridgpu.inventory.importer.cards import Card, cards_of
 from hybridgpu.inventory.importer.fold import fold_hosts
-from hybridgpu.inventory.importer.kubeview import KubeView, kube_view
+from hybridgpu.inventory.importer.kubeview import KubeSide, KubeView, kube_view
 from hybridgpu.inventory.importer.nodes import NodeSource
 from hybridgpu.inventory.importer.parameters import NodeLine, node_line
 from hybridgpu.inventory.importer.slurmview import SlurmView, view
@@ -83,10 +83,14 @@ class Survey:
     sources: Sources
     told: Told
     left_out: list[str] = field(default_factory=list)
+    _side: KubeSide = field(init=False)
     _views: dict[int, SlurmView] = field(default_factory=dict)
     _cards: dict[tuple[object, ...], tuple[Card, ...]] = field(default_factory=dict)
     _aside: dict[Rule, dict[str, Place]] = field(default_factory=dict)
     _why: dict[Rule, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._side = KubeSide(self.sources.kube)
 
     def nodes(self) -> tuple[NodeSource, ...]:
         """The nodes that have GPUs, Slurm's in the order of its lines first."""
@@ -189,7 +193,7 @@ class Survey:
             cards, model = len(facts.gpus), _model(facts)
         elif source.seen:
             cards = len(source.seen.cards) + len(source.seen.kept) or None
-        return kube_view(node, self.sources.kube, model, cards)
+        return kube_view(node, self._side, model, cards)
 
     def _set_aside(self, rule: Rule, source: NodeSource, why: str, gpus: bool = False) -> None:
         self._aside.setdefault(rule, {})[source.name] = source.place
