@@ -65,9 +65,10 @@ class Generator:
         return Pair(Writer(self.rng).files(draft, wrong_text), draft.node)
 
     def node(self, name: str, kinds: list[str], port: int) -> tuple[str, list[str]]:
-        """The lines of one node by itself: its NodeName line, and its own records of gres.conf."""
+        """The lines of one node by itself: its NodeName line, which slurmctld takes for up, and its own records."""
         lines = self._node(kinds)
-        slurm = [*self._node_line(name, lines), ("Port", str(port))]
+        line = [pair for pair in self._node_line(name, lines) if pair[0] not in ("State", "Reason")]
+        slurm = [*line, ("Port", str(port))]
         gres = [[("NodeName", name), *(pair for pair in line if pair[0] != "_want")] for line in lines]
         damage = Damage(self.rng)
         for _ in range(self.damage):

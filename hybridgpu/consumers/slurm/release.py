@@ -57,6 +57,7 @@ class Release:
         replaces it (read_config.c: array or string; measured 22.05, 24.11).
     types_must_be_configured: a registered type that Gres= does not name makes the node INVALID (_valid_gres_type).
     cores_must_match_sockets: Cores that are not whole sockets make it INVALID (_check_core_range_matches_sock).
+    cores_of_one_socket: so do those of two whole sockets, if they are not all of the node (measured 24.11, 26.05).
     select_default: SelectType where slurm.conf names none (read_config.h DEFAULT_SELECT_TYPE).
     other_gres_confines: a second GRES keeps jobs off the device files it names (measured: not 22.05).
     reason_survives_resume: the Reason stays on a node after state=resume; None: not measured.
@@ -98,6 +99,7 @@ class Release:
     task_prolog_lines_add_up: bool
     types_must_be_configured: bool
     cores_must_match_sockets: bool
+    cores_of_one_socket: bool
     select_default: str
     other_gres_confines: bool
     reason_survives_resume: bool | None
@@ -197,6 +199,7 @@ _22_05 = Release(
     task_prolog_lines_add_up=False,
     types_must_be_configured=False,
     cores_must_match_sockets=False,
+    cores_of_one_socket=False,
     select_default="select/linear",
     other_gres_confines=False,
     reason_survives_resume=False,
@@ -319,6 +322,7 @@ _25_05 = replace(
 _25_11 = replace(
     _25_05,
     major="25.11",
+    cores_of_one_socket=True,
     defunct_keys=_25_05.defunct_keys | {"AccountingStorageUser"},
     setting_words=_with(_25_05.setting_words, DebugFlags=("Metrics", "Namespace"), PreemptMode=("priority",)),
     conf_keys=_25_05.conf_keys - {"AccountingStorageLoc"}

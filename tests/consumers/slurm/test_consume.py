@@ -246,6 +246,18 @@ def test_older_controllers_do_not_look_at_sockets_and_types() -> None:
     assert judged(REASONS["a type in another case"][0], "23.11").nodes["n1"].invalid
 
 
+def test_the_cores_of_several_whole_sockets_are_taken_up_to_25_05() -> None:
+    """slurmctld of 24.11 takes them, that of 26.05 does not (run)."""
+    files = site(
+        records="Name=gpu File=/dev/nvidia0 Cores=0-3", nodes="NodeName=n1 Sockets=4 CoresPerSocket=2 Gres=gpu:1"
+    )
+    assert [judged(files, release).nodes["n1"].invalid is None for release in ("24.11", "25.05", "25.11")] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def big(nodes: int) -> dict[str, str]:
     hosts = f"n[1-{nodes}]"
     records = [
