@@ -64,8 +64,6 @@ _CHART_KEYS = frozenset(
     b"sharedDevicesAllocationPolicy passDeviceSpecs".split()
 )
 _FEW = 2
-_READ_BY_NAME = ("slurm.conf", "gres.conf", "cgroup.conf", "job_container.conf")
-"""Of a file and a link to it the one that Slurm opens by its name counts."""
 
 
 class Kind(Enum):
@@ -87,13 +85,15 @@ class Kind(Enum):
 
 
 SLURM = frozenset((Kind.SLURM_CONF, Kind.GRES_CONF, Kind.CGROUP_CONF, Kind.CONTAINER_CONF))
-_NAMES = {
+SLURM_NAMES = {
     "slurm.conf": Kind.SLURM_CONF,
     "gres.conf": Kind.GRES_CONF,
     "cgroup.conf": Kind.CGROUP_CONF,
     "job_container.conf": Kind.CONTAINER_CONF,
 }
-"""The names that Slurm's daemons look for: one of these may hold comments only, or mistakes only."""
+"""The names that Slurm's daemons look for: one of these may hold comments only, or mistakes only, and of a file and a
+link to it the one so called counts."""
+
 KUBERNETES = frozenset((Kind.MANIFEST, Kind.MIG_PARTED, Kind.PLUGIN_CONFIG, Kind.HELM_VALUES))
 
 
@@ -122,7 +122,7 @@ def inputs(path: str) -> Iterator[Input]:
     seen: set[tuple[int, int]] = set()
     for directory, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(names, key=lambda name: (name not in _READ_BY_NAME, name)):
+        for name in sorted(names, key=lambda name: (name not in SLURM_NAMES, name)):
             file = Path(directory, name)
             try:
                 status = file.stat()
@@ -146,7 +146,7 @@ def _input(path: str, root: str = "") -> Input:
         return Input(path, Kind.UNREADABLE, why=error.strerror or str(error), root=root)
     kind = kind_of(head)
     if kind is Kind.UNKNOWN:
-        kind = _NAMES.get(Path(path).name, kind)
+        kind = SLURM_NAMES.get(Path(path).name, kind)
     named = _NODE.search(head) if kind is Kind.FACTS else None
     return Input(path, kind, named[1].decode() if named else Path(path).stem, root=root)
 
