@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.check.cross.tolerations import tolerates
 from hybridgpu.consumers.kubernetes.given import Taint, Toleration
+from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.model.finding import Place, Severity
 from tests.check.cross_sites import cluster_policy, crossed, labels, node, nodes, slurm
 from tests.check.test_cross_membership import KUBE_ONLY, SLURM_ONLY, entry, inventory

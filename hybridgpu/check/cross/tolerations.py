@@ -13,6 +13,7 @@ from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Toleration
+from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
@@ -78,17 +79,6 @@ def judge_tolerations(kube: KubeFiles, pairs: Sequence[Pair], inventories: Seque
             message = f"{who.title} does not tolerate {CLOSED_TAINT}, and {both[0]} has nodes in both schedulers"
             related = (Related(both[1], "a node in both"),)
             yield Finding(FENCE_NOT_TOLERATED, who.place, message, FENCE_NOT_TOLERATED.fix, related)
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """As Kubernetes decides it (k8s.io/api core/v1 Toleration.ToleratesTaint)."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and (toleration.value or "") == taint.value
 
 
 def _tolerate(tolerations: Iterable[Toleration], taint: Taint) -> bool:

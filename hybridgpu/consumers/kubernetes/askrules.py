@@ -77,9 +77,17 @@ VISIBLE = Rule(
 SELECTOR = Rule(
     "k8s-ask-selects-nothing",
     Severity.WARNING,
-    "No node has the label value that the pod selects: it pends for ever.",
-    "Select a value that the nodes have.",
+    "No node has the label that the pod selects: it pends for ever.",
+    "Select a label and a value that the nodes have.",
     "kube-scheduler, NodeAffinity",
+)
+
+NOT_TOLERATED = Rule(
+    "k8s-ask-taint-not-tolerated",
+    Severity.WARNING,
+    "Every node that offers the GPUs has a taint that the pods do not tolerate: they pend for ever.",
+    "Add a toleration of the taint to the pods.",
+    "kube-scheduler, TaintToleration; Kubernetes docs, ExtendedResourceToleration",
 )
 
 QUOTA_UNENFORCED = Rule(
@@ -135,17 +143,7 @@ LIMIT_REFUSES = Rule(
 )
 
 RULES = (
-    *(
-        REFUSED,
-        MISPLACED,
-        NAME,
-        NOT_OFFERED,
-        MORE_THAN_ONE,
-        MORE_THAN_ONE_SOMEWHERE,
-        NEVER_FITS,
-        SHM,
-        VISIBLE,
-        SELECTOR,
-    ),
+    *(REFUSED, MISPLACED, NAME, NOT_OFFERED, MORE_THAN_ONE, MORE_THAN_ONE_SOMEWHERE, NEVER_FITS, SHM, VISIBLE),
+    *(SELECTOR, NOT_TOLERATED),
     *(QUOTA_UNENFORCED, BOUND_REFUSED, BOUND_NAME, BOUND_NOT_OFFERED, BOUND_HALF, LIMIT_FILLS, LIMIT_REFUSES),
 )

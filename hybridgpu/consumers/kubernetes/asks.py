@@ -13,6 +13,7 @@ from hybridgpu.consumers.kubernetes.gpunames import is_ours, quota_key
 from hybridgpu.consumers.kubernetes.misplaced import misplaced
 from hybridgpu.consumers.kubernetes.podtemplates import Template, is_own_kind, maps, templates, text
 from hybridgpu.consumers.kubernetes.quantity import Quantity, read_quantity
+from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoKey, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest, at
 from hybridgpu.model.finding import Place
@@ -33,16 +34,20 @@ def read_workload(manifest: Manifest) -> Workload | None:
         return None
     asking = [each for number, each in enumerate(found) if any(ask.template == number for ask in asks)] or list(found)
     shm = next((seen for each in asking for seen in _shm(manifest, each, asks)), None)
-    chosen = [_selector(each) for each in asking]
+    chosen = [_selector(manifest, each) for each in asking]
+    selector = _common([{key: value for key, (value, _) in labels.items()} for labels, _ in chosen])
+    tolerated = [(item, manifest.place(node)) for each in asking for item, node in _tolerations(each.spec)]
     return Workload(
         title=manifest.title,
         kind=manifest.kind,
         namespace=manifest.namespace,
         place=manifest.place(),
         asks=asks,
-        node_selector=_common([labels for labels, _ in chosen]),
+        node_selector=selector,
         node_name=text(asking[0].spec.get("nodeName")) if len(asking) == 1 else "",
-        tolerations=_tolerations(asking[0].spec),
+        selector_places={key: place for key, (_, place) in chosen[0][0].items() if key in selector},
+        tolerations=tuple(item for item, _ in tolerated),
+        toleration_places=tuple(place for _, place in tolerated),
         shm=shm[1] if shm else None,
         visible=visible[1] if visible else None,
         shm_of=shm[0] if shm else "",
@@ -119,10 +124,11 @@ def _shm(manifest: Manifest, template: Template, asks: tuple[Ask, ...]) -> Itera
                 yield name, manifest.place(path)
 
 
-def _selector(template: Template) -> tuple[dict[str, str], bool]:
-    """The labels that a node must have, and whether more is demanded of it than labels can say here."""
+def _selector(manifest: Manifest, template: Template) -> tuple[dict[str, tuple[str, Place]], bool]:
+    """The labels that a node must have, with their places, and whether more is demanded than labels can say here."""
     entries = template.spec.get("nodeSelector")
-    labels = {key.name: text(value) for key, value in entries.entries} if isinstance(entries, GoMap) else {}
+    pairs = entries.entries if isinstance(entries, GoMap) else ()
+    labels = {key.name: (text(value), manifest.place(key)) for key, value in pairs}
     path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     terms = maps(at(template.spec, *path))
     choosy = len(terms) > 1
@@ -130,7 +136,7 @@ def _selector(template: Template) -> tuple[dict[str, str], bool]:
         values = expression.get("values")
         listed = [text(item) for item in getattr(values, "items", ())]
         if text(expression.get("operator")) == "In" and len(listed) == 1:
-            labels.setdefault(text(expression.get("key")), listed[0])
+            labels.setdefault(text(expression.get("key")), (listed[0], manifest.place(expression.get("key"))))
         else:
             choosy = True
     return labels, choosy
@@ -141,14 +147,8 @@ def _common(selectors: list[dict[str, str]]) -> Mapping[str, str]:
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
-def _tolerations(spec: GoMap) -> tuple[Toleration, ...]:
-    def given(toleration: GoMap, key: str) -> str | None:
-        return text(toleration.get(key)) if toleration.get(key) is not None else None
-
-    return tuple(
-        Toleration(given(each, "key"), given(each, "operator"), given(each, "value"), given(each, "effect"))
-        for each in maps(spec.get("tolerations"))
-    )
+def _tolerations(spec: GoMap) -> Iterator[tuple[Toleration, GoMap]]:
+    yield from zip(read_tolerations(spec.get("tolerations")) or (), maps(spec.get("tolerations")), strict=True)
 
 
 def _hard(manifest: Manifest) -> Iterator[Bound]:

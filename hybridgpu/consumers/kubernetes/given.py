@@ -234,7 +234,8 @@ class Workload:
     `shm` is where a container that asks for GPUs, `shm_of`, mounts a volume of its own on /dev/shm. `visible` is where
     a container sets NVIDIA_VISIBLE_DEVICES to something other than void or none, `visible_text` to what. The node
     selector has what an affinity demands in the same way, and of several templates what all demand; `choosy`: there is
-    more that chooses nodes. `pod_level` are GPUs asked for by the pod and no container. `known`: Kubernetes' own kind.
+    more that chooses nodes. Tolerations are those of all templates together, `toleration_places` one for each.
+    `pod_level` are GPUs asked for by the pod and no container. `known`: Kubernetes' own kind.
     """
 
     title: str
@@ -244,7 +245,9 @@ class Workload:
     asks: tuple[Ask, ...]
     node_selector: Mapping[str, str]
     node_name: str = ""
+    selector_places: Mapping[str, Place] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
+    toleration_places: tuple[Place, ...] = ()
     shm: Place | None = None
     visible: Place | None = None
     shm_of: str = ""
