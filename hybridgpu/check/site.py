@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridgpu.check.cross.site import cross_check
+from hybridgpu.check.given import facts_files, unreadable
 from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.check.whose import findings_by_nodes
@@ -25,20 +26,6 @@ NOTHING_KNOWN = Rule(
     Severity.ERROR,
     "A file or folder was named in which there is nothing that hybridgpu can judge.",
     "Name an inventory, facts, Slurm's files, Kubernetes manifests or mig-parted files, or a folder that holds some.",
-    "hybridgpu",
-)
-UNREADABLE = Rule(
-    "check-unreadable-file",
-    Severity.ERROR,
-    "A file cannot be read, so nothing is known of it.",
-    "Make it readable, or name the other files.",
-    "hybridgpu",
-)
-FACTS_TWICE = Rule(
-    "check-facts-twice",
-    Severity.ERROR,
-    "Two files hold facts of one node, and which of them is true is not known.",
-    "Name the newer one only.",
     "hybridgpu",
 )
 NODE_IN_TWO = Rule(
@@ -75,9 +62,8 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
             message = f"{path} holds nothing that hybridgpu knows"
             findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
     found = list({file.path: file for file in found}.values())
-    for file in (i for i in found if i.kind is Kind.UNREADABLE):
-        findings.append(Finding(UNREADABLE, Place(file.path, 1), f"cannot be read: {file.why}", UNREADABLE.fix))
-    facts, again = _facts(found)
+    findings += unreadable(found)
+    facts, again = facts_files(found)
     loaded = [load_site(path, facts, release=release) for path in _inventories(found)]
     findings += again
     first: dict[str, str] = {}
@@ -105,20 +91,6 @@ def _meant(file: Input) -> bool:
 
 def _inventories(found: Sequence[Input]) -> list[str]:
     return [i.path for i in found if i.kind in (Kind.INVENTORY, Kind.UNKNOWN)]
-
-
-def _facts(found: Sequence[Input]) -> tuple[dict[str, str], list[Finding]]:
-    """The facts file of each node, and findings on a second one."""
-    facts: dict[str, str] = {}
-    findings: list[Finding] = []
-    for file in (i for i in found if i.kind is Kind.FACTS):
-        first = facts.setdefault(file.node, file.path)
-        if first != file.path:
-            related = (Related(Place(first, 1), "the first ones"),)
-            message = f"facts of {file.node} again"
-            findings.append(Finding(FACTS_TWICE, Place(file.path, 1), message, FACTS_TWICE.fix, related))
-            findings += read_facts(file.path)[1]
-    return facts, findings
 
 
 def _schedulers(

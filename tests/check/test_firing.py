@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.check import difference, ignore, importing, migmodel, rendering
+from hybridgpu.check import difference, given, ignore, importing, migmodel, rendering
 from hybridgpu.check import site as checked
 from hybridgpu.check.cross import booking, cards, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.check.difference import differences
@@ -51,7 +51,7 @@ def own(*modules: object) -> set[str]:
 
 
 OURS = (
-    own(checked, ignore, rendering, importing, migmodel, difference, hooks)
+    own(checked, given, ignore, rendering, importing, migmodel, difference, hooks)
     | own(booking, cards, inventoried, membership, modes, tolerations, upgrades)
     | {rule.id for rule in importer.RULES}
 ) - own(manifest)
