@@ -1,7 +1,7 @@
 # What there is to do with a checkout. `make help` lists it. Everything is made in the checkout, but for the roots
 # with Slurm and the API server: those are in ${XDG_CACHE_HOME:-~/.cache}/hybridgpu, for other checkouts too.
 
-.PHONY: help demo test test-fast soak bench lint format prepare roots clean
+.PHONY: help demo test test-fast soak fuzz bench lint format prepare roots clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -39,6 +39,11 @@ test-fast: .venv/.tests ## the tests that need neither root nor real daemons, wi
 
 soak: prepare .venv/.tests roots ## the large counts, to the end; writes docs/measured.md
 	HYBRIDGPU_SOAK=1 $(BIN)/python -m pytest -p tests.measured --numprocesses=auto --dist=worksteal
+
+fuzz: prepare .venv/.tests roots ## 20,000 generated configurations a release before slurmd; HYBRIDGPU_SEED=... repeats
+	@seed="$${HYBRIDGPU_SEED:-$$(date +%s)}"; echo "HYBRIDGPU_SEED=$$seed"; \
+	HYBRIDGPU_FUZZ="$${HYBRIDGPU_FUZZ:-1}" HYBRIDGPU_SEED="$$seed" $(BIN)/python -m pytest \
+		tests/slurm/test_agreement.py -k generated_pairs --numprocesses=auto --dist=worksteal
 
 bench: prepare .venv/.tests roots ## the ratios that the design promises, side by side
 	$(BIN)/python -m bench

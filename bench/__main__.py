@@ -1,8 +1,9 @@
 """`python -m bench`: every measurement, one after the other."""
 
-from bench import discover, render, start
+from bench import check, discover, render, start
 
 if __name__ == "__main__":
     start.main()
     discover.main()
     render.main()
+    check.main()

@@ -42,7 +42,8 @@ DEVICES_DIFFER = _rule(
     "import-devices-differ",
     Severity.ERROR,
     "An inventory cannot say which devices these are, so the rendered files name others.",
-    "Import with the facts of the nodes, and render with --facts.",
+    "Import with the facts of the nodes, and render with --facts. MIG instances that lie elsewhere on the card than "
+    "hybridgpu puts them (`hybridgpu mig layouts MODEL`) must be cut anew.",
 )
 FILES_ADDED = _rule(
     "import-files-added",
@@ -183,10 +184,10 @@ def _of_devices(pairs: _Pairs) -> Iterator[_Change]:
     )
     if renamed:
         yield _Change(TYPE_RENAMED, _list(f"the type {old} would become {new}" for old, new in renamed))
-    files = [(was, now) for was, now in pairs if was.files != now.files]
+    files = [(was, now) for was, now in pairs if was.files and was.files != now.files]
     if files:
         was, now = files[0]
-        yield _Change(FILES_ADDED, f"{','.join(was.files) or 'no file'} would become {','.join(now.files)}")
+        yield _Change(FILES_ADDED, f"{','.join(was.files)} would become {','.join(now.files)}")
     cores = sorted({was.cores for was, now in pairs if was.cores and _cores(was.cores) != _cores(now.cores)})
     if cores:
         yield _Change(CORES_LEFT_OUT, f"Cores={_list(cores)} would be left out")

@@ -104,8 +104,10 @@ def _mistakes(comments: Iterable[_Ignore], known: Sequence[str]) -> Iterator[Fin
         if comment.rule not in known:
             near = nearest(comment.rule, known)
             hint = f"did you mean {near}?" if near else UNKNOWN_RULE.fix
-            yield Finding(UNKNOWN_RULE, comment.place, f"there is no rule {comment.rule!r}", hint)
-        elif not comment.reason:
-            yield Finding(
-                WITHOUT_REASON, comment.place, f"no reason is given for ignoring {comment.rule}", WITHOUT_REASON.fix
-            )
+            message = f"there is no rule {comment.rule!r}" if comment.rule else "no rule is named"
+            yield Finding(UNKNOWN_RULE, comment.place, message, hint)
+        elif not comment.reason or comment.reason.split()[0] in known:
+            message = f"no reason is given for ignoring {comment.rule}"
+            if comment.reason:
+                message = f"{comment.reason.split()[0]} is a rule, not a reason: one comment ignores one rule"
+            yield Finding(WITHOUT_REASON, comment.place, message, WITHOUT_REASON.fix)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hybridgpu.check.difference import differences
+from hybridgpu.check.given import facts_files, unreadable
 from hybridgpu.check.rendering import unrendered
-from hybridgpu.check.site import FACTS_TWICE, UNREADABLE
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import RELEASES, Consumption, Release, SlurmTree, detected_from
 from hybridgpu.errors import Refused
@@ -94,11 +94,7 @@ def _sources(found: Sequence[Input], release: Release | None) -> tuple[Sources, 
     """What the files say. Raises Refused where they cannot be read."""
     if not any(file.kind in _TAKEN for file in found):
         raise Refused([Finding(NOTHING, Place(found[0].path, 1) if found else None, "nothing known", NOTHING.fix)])
-    findings = [
-        Finding(UNREADABLE, Place(file.path, 1), f"cannot be read: {file.why}", UNREADABLE.fix)
-        for file in found
-        if file.kind is Kind.UNREADABLE
-    ]
+    findings = list(unreadable(found))
     findings += (
         Finding(INVENTORY_GIVEN, Place(file.path, 1), f"{file.path} is an inventory", INVENTORY_GIVEN.fix)
         for file in found
@@ -110,26 +106,21 @@ def _sources(found: Sequence[Input], release: Release | None) -> tuple[Sources, 
     if any(finding.is_error for finding in findings):
         raise Refused(findings)
     tree, consumption, guess = _slurm(found, release, facts)
-    if consumption:
-        findings += (finding for finding in consumption.findings if finding.is_error)
+    judged = [*(consumption.findings if consumption else ()), *kubernetes.judge_configuration(kube)]
+    findings += (finding for finding in judged if finding.is_error)
     return Sources(tree, consumption, guess, facts, kube), findings
 
 
 def _facts(found: Sequence[Input], findings: list[Finding]) -> dict[str, Facts]:
     """The facts by node, and what is wrong with them."""
+    files, again = facts_files(found)
+    findings += again
     facts: dict[str, Facts] = {}
-    for file in found:
-        if file.kind is not Kind.FACTS:
-            continue
-        read, told = read_facts(file.path)
+    for path in files.values():
+        read, told = read_facts(path)
         findings += told
-        if read is None:
-            continue
-        first = facts.setdefault(read.node, read)
-        if first is not read:
-            related = (Related(Place(first.file, 1), "the first ones"),)
-            message = f"facts of {read.node} again"
-            findings.append(Finding(FACTS_TWICE, Place(file.path, 1), message, FACTS_TWICE.fix, related))
+        if read is not None:
+            facts[read.node] = read
     return facts
 
 

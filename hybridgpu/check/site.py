@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from hybridgpu.check.cross.hooks import judge_hooks
 from hybridgpu.check.cross.site import cross_check
+from hybridgpu.check.given import facts_files, unreadable
 from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.rendering import unrendered
+from hybridgpu.check.whose import findings_by_nodes
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
+from hybridgpu.consumers.slurm.hooks import judge_hooks
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.files.kinds import KUBERNETES, SLURM, Input, Kind, inputs
 from hybridgpu.inventory.facts import read_facts
@@ -23,20 +26,6 @@ NOTHING_KNOWN = Rule(
     Severity.ERROR,
     "A file or folder was named in which there is nothing that hybridgpu can judge.",
     "Name an inventory, facts, Slurm's files, Kubernetes manifests or mig-parted files, or a folder that holds some.",
-    "hybridgpu",
-)
-UNREADABLE = Rule(
-    "check-unreadable-file",
-    Severity.ERROR,
-    "A file cannot be read, so nothing is known of it.",
-    "Make it readable, or name the other files.",
-    "hybridgpu",
-)
-FACTS_TWICE = Rule(
-    "check-facts-twice",
-    Severity.ERROR,
-    "Two files hold facts of one node, and which of them is true is not known.",
-    "Name the newer one only.",
     "hybridgpu",
 )
 NODE_IN_TWO = Rule(
@@ -67,15 +56,14 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
     findings: list[Finding] = []
     for path in paths:
         here = list(inputs(path))
-        judged = [file for file in here if file.kind in _JUDGED or (file.kind is Kind.UNKNOWN and not file.root)]
+        judged = [file for file in here if file.kind in _JUDGED or _meant(file)]
         found += judged
         if not judged:
             message = f"{path} holds nothing that hybridgpu knows"
             findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
     found = list({file.path: file for file in found}.values())
-    for file in (i for i in found if i.kind is Kind.UNREADABLE):
-        findings.append(Finding(UNREADABLE, Place(file.path, 1), f"cannot be read: {file.why}", UNREADABLE.fix))
-    facts, again = _facts(found)
+    findings += unreadable(found)
+    facts, again = facts_files(found)
     loaded = [load_site(path, facts, release=release) for path in _inventories(found)]
     findings += again
     first: dict[str, str] = {}
@@ -95,23 +83,14 @@ def _rules() -> Iterator[str]:
     return (rule.id for rule in RULES)
 
 
+def _meant(file: Input) -> bool:
+    """Whether a file that looks like nothing is one that was named as an inventory: it may be a broken one."""
+    named = file.kind is Kind.UNKNOWN and not file.root
+    return named and (Path(file.path).name.startswith("inventory") or not Path(file.path).is_file())
+
+
 def _inventories(found: Sequence[Input]) -> list[str]:
-    """A file that was named is judged even where it does not look like an inventory: it may be a broken one."""
     return [i.path for i in found if i.kind in (Kind.INVENTORY, Kind.UNKNOWN)]
-
-
-def _facts(found: Sequence[Input]) -> tuple[dict[str, str], list[Finding]]:
-    """The facts file of each node, and findings on a second one."""
-    facts: dict[str, str] = {}
-    findings: list[Finding] = []
-    for file in (i for i in found if i.kind is Kind.FACTS):
-        first = facts.setdefault(file.node, file.path)
-        if first != file.path:
-            related = (Related(Place(first, 1), "the first ones"),)
-            message = f"facts of {file.node} again"
-            findings.append(Finding(FACTS_TWICE, Place(file.path, 1), message, FACTS_TWICE.fix, related))
-            findings += read_facts(file.path)[1]
-    return facts, findings
 
 
 def _schedulers(
@@ -132,7 +111,7 @@ def _schedulers(
     yield from findings
     sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
     for side in sides:
-        yield from side.consumption.findings
+        yield from findings_by_nodes(side.consumption)
         yield from judge_hooks(side, paths)
     kube, findings = kubernetes.gather(found)
     yield from findings

@@ -14,6 +14,8 @@ from enum import Enum
 from pathlib import Path
 
 _HEAD = 65536
+_INVENTORY = re.compile(rb"""^["'{ ]{0,2}nodeClasses?["']?[ \t]*:""", re.MULTILINE)
+"""A key that only an inventory has: one whose head is missing is still one."""
 _KIND = re.compile(rb"""^[{ \t]*["']?kind["']?[ \t]*:[ \t]*["']?(\w+)|["']kind["']\s*:\s*["'](\w+)["']""", re.MULTILINE)
 _NODE = re.compile(rb'"node"\s*:\s*"([A-Za-z0-9._-]+)"')
 _WRITTEN_BY_US = ("NodeConfig", "DeviceMap")
@@ -33,6 +35,9 @@ _GRES_LINE = re.compile(
     rb"|.*[ \t](?:Type|Files?|MultipleFiles|Count|Cores|CPUs|Flags|Links?)[ \t]*=)",
     re.M | re.I,
 )
+_FIRST = re.compile(rb"^[ \t]*[^#\s].*$", re.MULTILINE)
+_NOT_SLURM = re.compile(rb"""[ \t]*(?:---|-[ \t]|[\[{<%]|["']?[A-Za-z_][\w .-]*["']?[ \t]*:(?:[ \t\r]|$))""")
+"""How YAML, JSON, XML, ini files and templates begin: a line of Slurm's is Key=value, or Include."""
 _SLURM_KEYS = frozenset(
     b"clustername nodename partitionname grestypes slurmctldhost controlmachine prologflags taskplugin selecttype "
     b"proctracktype taskprolog prolog epilog nodeset slurmdspooldir statesavelocation accountingstoragetype "
@@ -40,8 +45,8 @@ _SLURM_KEYS = frozenset(
 )
 _CGROUP_KEYS = frozenset(
     b"constraindevices constrainramspace constraincores constrainswapspace constrainkmemspace cgroupplugin "
-    b"cgroupmountpoint cgroupautomount allowedramspace allowedswapspace allowedkmemspace allowedkmemspace "
-    b"allowedranspace enablecontrollers ignoresystemd systemdtimeout maxrampercent maxswappercent taskaffinity "
+    b"cgroupmountpoint cgroupautomount allowedramspace allowedswapspace allowedkmemspace "
+    b"enablecontrollers ignoresystemd systemdtimeout maxrampercent maxswappercent taskaffinity "
     b"minramspace memoryswappiness".split()
 )
 _CONTAINER_KEYS = frozenset(
@@ -59,8 +64,6 @@ _CHART_KEYS = frozenset(
     b"sharedDevicesAllocationPolicy passDeviceSpecs".split()
 )
 _FEW = 2
-_READ_BY_NAME = ("slurm.conf", "gres.conf", "cgroup.conf", "job_container.conf")
-"""Of a file and a link to it the one that Slurm opens by its name counts."""
 
 
 class Kind(Enum):
@@ -82,13 +85,15 @@ class Kind(Enum):
 
 
 SLURM = frozenset((Kind.SLURM_CONF, Kind.GRES_CONF, Kind.CGROUP_CONF, Kind.CONTAINER_CONF))
-_NAMES = {
+SLURM_NAMES = {
     "slurm.conf": Kind.SLURM_CONF,
     "gres.conf": Kind.GRES_CONF,
     "cgroup.conf": Kind.CGROUP_CONF,
     "job_container.conf": Kind.CONTAINER_CONF,
 }
-"""The names that Slurm's daemons look for: one of these may hold comments only, or mistakes only."""
+"""The names that Slurm's daemons look for: one of these may hold comments only, or mistakes only, and of a file and a
+link to it the one so called counts."""
+
 KUBERNETES = frozenset((Kind.MANIFEST, Kind.MIG_PARTED, Kind.PLUGIN_CONFIG, Kind.HELM_VALUES))
 
 
@@ -117,7 +122,7 @@ def inputs(path: str) -> Iterator[Input]:
     seen: set[tuple[int, int]] = set()
     for directory, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(names, key=lambda name: (name not in _READ_BY_NAME, name)):
+        for name in sorted(names, key=lambda name: (name not in SLURM_NAMES, name)):
             file = Path(directory, name)
             try:
                 status = file.stat()
@@ -141,7 +146,7 @@ def _input(path: str, root: str = "") -> Input:
         return Input(path, Kind.UNREADABLE, why=error.strerror or str(error), root=root)
     kind = kind_of(head)
     if kind is Kind.UNKNOWN:
-        kind = _NAMES.get(Path(path).name, kind)
+        kind = SLURM_NAMES.get(Path(path).name, kind)
     named = _NODE.search(head) if kind is Kind.FACTS else None
     return Input(path, kind, named[1].decode() if named else Path(path).stem, root=root)
 
@@ -159,11 +164,13 @@ def kind_of(head: bytes) -> Kind:
         return Kind.UNKNOWN
     if _OBJECT.search(head):
         return Kind.MANIFEST
-    return _of_slurm(head) or _of_yaml(head) or Kind.UNKNOWN
+    return _of_slurm(head) or _of_yaml(head) or (Kind.INVENTORY if _INVENTORY.search(head) else Kind.UNKNOWN)
 
 
 def _of_slurm(head: bytes) -> Kind | None:
-    if head.startswith(b"#!"):  # a script, as a prolog
+    first = _FIRST.search(head)
+    # A script, as a prolog; a template; YAML in which Slurm's lines are quoted, as an Ansible role has them.
+    if head.startswith(b"#!") or (first and _NOT_SLURM.match(first[0])):
         return None
     keys = {key.lower() for key in _CONF_KEY.findall(head)}
     if keys & _SLURM_KEYS - {b"nodename"}:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hybridgpu.files.goscalar import GoValue
 from hybridgpu.files.gotree import GoKey, GoList, GoMap, GoNode, GoScalar, GoYaml
 from hybridgpu.files.goyaml import load
+from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where, in_block, in_file
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 
@@ -112,7 +113,8 @@ def read_manifests(path: str, text: str) -> Manifests:
         yaml = load(document)
         if yaml.error:
             place = in_file(path)(yaml.error.line + first - 1, yaml.error.column)
-            findings.append(Finding(UNREADABLE, place, yaml.error.words, UNREADABLE.fix))
+            words = with_tab(yaml.error.words, document, yaml.error.line)
+            findings.append(Finding(UNREADABLE, place, words, UNREADABLE.fix))
         elif isinstance(yaml.root, GoMap):
             objects += (_manifest(path, root, kind, yaml, lines, first) for root, kind in _flat(yaml.root))
     return Manifests(tuple(objects), tuple(findings))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from hybridgpu.files.slurmbuffer import overruns
 from hybridgpu.model.finding import Place
 
 OpenText = Callable[[str], str]
@@ -25,8 +26,8 @@ _PAIR = re.compile(
 )
 _INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
 _MAX_DEPTH = 32
-_MAX_FILES = 2000
-"""How many files one file may bring in, each time counted: chains of Includes can double at every step."""
+_MAX_INCLUDES = 2000
+"""How many Includes of one file and of what it brings in are followed: chains of them can double at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Include:
 
     `found` is the file that was read for it; empty where `problem` says why none was: the file is `missing`, was
     `not given` to us, is in a `loop`, the name is a `pattern`, it has %c and `no cluster` is named before it in its
-    file, or there were `too many` before it.
+    file, or there were `too many` before it. `overrun`: Slurm reads on behind the name, and stumbles (see slurmbuffer).
     """
 
     name: str
@@ -74,6 +75,7 @@ class Include:
     place: Place
     found: str = ""
     problem: Literal["", "missing", "not given", "loop", "pattern", "no cluster", "too many"] = ""
+    overrun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,13 @@ class _Reading:
 
     def follow(self, path: str, text: str, ancestors: tuple[str, ...]) -> None:
         self.files.append(path)
+        overrun: frozenset[int] | None = None
         for logical in _logical_lines(path, text):
             include = _INCLUDE.match(logical.text)
             if include:
-                self._include(include, logical, (*ancestors, path))
+                if not logical.ended and include.end() == len(logical.text) and overrun is None:
+                    overrun = overruns(text)
+                self._include(include, logical, (*ancestors, path), bool(overrun and logical.place(0).line in overrun))
                 continue
             line = _parse(logical)
             if line is None:
@@ -127,7 +132,7 @@ class _Reading:
             if line.pairs and line.pairs[0].key.lower() == "clustername":
                 self.cluster_name = line.pairs[0].value
 
-    def _include(self, include: re.Match[str], logical: _Logical, ancestors: tuple[str, ...]) -> None:
+    def _include(self, include: re.Match[str], logical: _Logical, ancestors: tuple[str, ...], overrun: bool) -> None:
         """Follow an Include: %c stands for the cluster, and a name is never a pattern."""
         rest = logical.text[include.end() :].lstrip(_SPACE)
         if rest:
@@ -138,9 +143,10 @@ class _Reading:
         folder = posixpath.dirname(ancestors[-1]) if self.beside is None else self.beside
         path = posixpath.normpath(posixpath.join(folder, name))
         at = len(self.includes)
-        found = Include(name, path, logical.place(include.start(1)))
-        self.includes.append(replace(found, problem="no cluster" if nameless else "pattern"))
-        if nameless or "*" in name:
+        found = Include(name, path, logical.place(include.start(1)), overrun=overrun)
+        over = at >= _MAX_INCLUDES
+        self.includes.append(replace(found, problem="too many" if over else "no cluster" if nameless else "pattern"))
+        if over or nameless or "*" in name:
             return
         file = self.locate(path)
         file = path if file in ancestors else file  # a copy of its own name is another file
@@ -149,13 +155,9 @@ class _Reading:
         if not problem:
             self.follow(file, text, ancestors)
 
-    def _open(
-        self, path: str, ancestors: tuple[str, ...]
-    ) -> tuple[str, Literal["", "missing", "not given", "loop", "too many"]]:
+    def _open(self, path: str, ancestors: tuple[str, ...]) -> tuple[str, Literal["", "missing", "not given", "loop"]]:
         if path in ancestors or len(ancestors) > _MAX_DEPTH:
             return "", "loop"
-        if len(self.files) >= _MAX_FILES:
-            return "", "too many"
         try:
             return self.open_text(path), ""
         except FileNotFoundError:
@@ -166,12 +168,16 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Logical:
-    """A line after comments, continuation and escapes: `offsets[i]` of `text` stands in the file at `marks[i]`."""
+    """A line after comments, continuation and escapes: `offsets[i]` of `text` stands in the file at `marks[i]`.
+
+    `ended`: a line end follows the text, and not a comment or the end of the file.
+    """
 
     path: str
     text: str
     offsets: list[int]
     marks: list[tuple[int, int]]
+    ended: bool = True
 
     def place(self, offset: int) -> Place:
         at = bisect_right(self.offsets, offset) - 1
@@ -194,7 +200,9 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
         if kept is not None and number < len(physical):
             continue
         if joined.strip(_SPACE):
-            yield _unescaped(path, joined, offsets, marks) if "\\" in joined else _Logical(path, joined, offsets, marks)
+            ended = part is raw and kept is None and (number < len(physical) or text.endswith("\n"))
+            line = _Logical(path, joined, offsets, marks, ended)
+            yield _unescaped(line) if "\\" in joined else line
         joined, offsets, marks = "", [], []
 
 
@@ -217,12 +225,11 @@ def _without_continuation(line: str) -> str | None:
     return body[:-1]
 
 
-def _unescaped(path: str, joined: str, offsets: list[int], marks: list[tuple[int, int]]) -> _Logical:
+def _unescaped(escaped: _Logical) -> _Logical:
     """Drop every backslash that escapes a character, keeping track of columns."""
-    escaped = _Logical(path, joined, offsets, marks)
-    text: list[str] = []
-    new_offsets, new_marks = [0], [marks[0]]
-    starts = frozenset(offsets)
+    joined, text = escaped.text, list[str]()
+    new_offsets, new_marks = [0], [escaped.marks[0]]
+    starts = frozenset(escaped.offsets)
     at = 0
     while at < len(joined):
         if at in starts or joined[at] == "\\":
@@ -234,7 +241,7 @@ def _unescaped(path: str, joined: str, offsets: list[int], marks: list[tuple[int
                 break
         text.append(joined[at])
         at += 1
-    return _Logical(path, "".join(text), new_offsets, new_marks)
+    return _Logical(escaped.path, "".join(text), new_offsets, new_marks, escaped.ended)
 
 
 def _parse(logical: _Logical) -> SlurmLine | None:

@@ -5,6 +5,7 @@ What Slurm makes of the keys is asked from consumers. Knows nothing of GPUs.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from hybridgpu.consumers.slurm.hardware import Hardware, hardware_of
@@ -26,7 +27,7 @@ def completed(parameters: Parameters) -> Parameters:
     """
     keys = {key.lower(): value for key, value in parameters}
     after = next((key for key in ("sockets", "socketsperboard") if key in keys), None)
-    if "corespersocket" in keys or "cpus" not in keys or after is None or not keys["cpus"].isdigit():
+    if "corespersocket" in keys or "cpus" not in keys or after is None or not re.fullmatch(r"[0-9]{1,9}", keys["cpus"]):
         return parameters
     given = hardware_in(parameters)
     cores, rest = divmod(int(keys["cpus"]), given.sockets * given.threads)

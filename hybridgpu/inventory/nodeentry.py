@@ -154,6 +154,11 @@ def _hosts(where: Scalar, in_slurm: bool, report: Report) -> tuple[str, ...]:
     return tuple(host for host in hosts if host not in refused) if refused else hosts
 
 
+def is_host_name(name: str) -> bool:
+    """Whether a node of Slurm can stand in an inventory under this name."""
+    return bool(_HOST.fullmatch(name)) and name.upper() != "DEFAULT" and _slurm_reads(name)
+
+
 def _slurm_reads(host: str) -> bool:
     return len(host) <= MAX_NAME and number_at_end_below(host)
 

@@ -159,6 +159,11 @@ def pair(keys: NodeKeys, hosts: tuple[str, ...], report: Report) -> dict[str, tu
     return {key: paired[key] for key in ADDRESS_KEYS if key in paired}
 
 
+def is_gres_entry(token: str) -> bool:
+    """Whether an entry of Gres= is one that a `slurm:` block takes, its name apart."""
+    return _GRES.fullmatch(token) is not None
+
+
 def is_reserved(name: str) -> bool:
     """Whether a GRES name is one that hybridgpu alone writes, or the same to Slurm as one of those."""
     return any(name.lower() == ours or gres_id(name) == gres_id(ours) for ours in OUR_GRES)

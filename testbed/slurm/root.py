@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SUITES: Mapping[str, str] = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
 """The Debian suite that carries a release; sid moves, and `SlurmRoot.version` says what was found."""
 
+FIRST = "slurmd-g.conf"
+"""The file that slurmd_g hands to slurmd, beside slurm.conf."""
+
 GPUS = 16
 CAPABILITIES = 2201
 _BUILD = Path(__file__).parent / "build-root"
@@ -55,8 +58,8 @@ _MACHINE = (
 _LINE = re.compile(r"^(?:slurmd(?:-[^:]*)?: |\[[^]]*\] )")
 _RECORD = re.compile(
     r"^Gres Name=(?P<name>\S+) Type=(?P<type>.*?) Count=(?P<count>\d+)(?: Index=(?P<index>\d+))? ID=\d+"
-    r"(?: File=(?P<file>\S*))?(?: Cores=(?P<cores>\S+) CoreCnt=\d+)?"
-    r"(?: Links=(?P<links>\S+)| \(null\))?(?: Flags=(?P<flags>.*))?$"
+    r"(?: File=(?P<file>\S*))?(?: Cores=(?P<cores>.*?) CoreCnt=\d+)?"
+    r"(?: Links=(?P<links>.*?)| \(null\))?(?: Flags=(?P<flags>.*))?$"
 )
 
 
@@ -141,13 +144,13 @@ class SlurmRoot:
         site = self.path / "site"
         site.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=site, prefix="g-") as folder:
-            for name, text in self._with_settings(files, settings).items():
+            for name, text in self.with_settings(files, settings).items():
                 target = Path(folder, name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
             inside = Path("/") / Path(folder).relative_to(self.path)
             done = subprocess.run(
-                [*self.enter(), "/usr/sbin/slurmd", "-G", "-N", node, "-f", str(inside / "slurmd-g.conf")],
+                [*self.enter(), "/usr/sbin/slurmd", "-G", "-N", node, "-f", str(inside / FIRST)],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -163,13 +166,13 @@ class SlurmRoot:
         """The command prefix that runs a program inside the root, with /proc, in a mount namespace of its own."""
         return ("unshare", "--mount", "--propagation", "private", "--root", str(self.path), "--mount-proc")
 
-    def _with_settings(self, files: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-        """The files to write: an own first file includes slurm.conf, so that its line numbers stay what they are."""
+    def with_settings(self, files: Mapping[str, str], settings: Mapping[str, str] = _SETTINGS) -> dict[str, str]:
+        """The files that slurmd reads: an own first one, FIRST, includes slurm.conf, whose line numbers stay."""
         lines = [f"{key}={value}" for key, value in settings.items()]
         cgroup = f"CgroupPlugin={_CGROUP_PLUGIN.get(self.release, 'disabled')}\n"
         return {
             **files,
-            "slurmd-g.conf": "\n".join(["Include slurm.conf", *lines, ""]),
+            FIRST: "\n".join(["Include slurm.conf", *lines, ""]),
             "cgroup.conf": files.get("cgroup.conf", "").rstrip("\n") + "\n" + cgroup,
         }
 

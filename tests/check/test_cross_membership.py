@@ -45,6 +45,7 @@ KNOWN: dict[str, tuple[Files, ...]] = {
             *(node(f"web{n}", {}, {"nvidia.com/gpu.present": "false"}) for n in range(5)),
         ),
     ),
+    "Kubernetes' own nodes of another name": (FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04", "infer1", "infer2")),
     "neighbours": (FOUR, gpu_nodes("dgx1", "dgx2")),
     "nodes that come and go": (
         slurm("NodeName=gpu01 Gres=gpu:a100:8", "NodeName=aws[1-9] Gres=gpu:a100:8 State=CLOUD"),
@@ -86,6 +87,13 @@ def test_neighbours_are_a_remark(tmp_path: Path) -> None:
     assert "gpu01" in found[0].message and "dgx1" in found[0].message
 
 
+def test_nodes_of_another_name_are_a_remark(tmp_path: Path) -> None:
+    files = KNOWN["Kubernetes' own nodes of another name"]
+    (found,) = [f for f in judged(tmp_path, *files) if f.rule.id == "site-node-of-one-side"]
+    assert found.severity is Severity.INFO
+    assert "infer1, infer2" in found.message
+
+
 INVENTORY = """\
 apiVersion: hybridgpu/v1
 kind: Inventory
@@ -106,11 +114,22 @@ def inventory(*entries: str) -> Files:
     return {"inventory.yaml": INVENTORY + "".join(entries)}
 
 
+def raw(line: str) -> Files:
+    """An inventory without gpu04, and with this line for gres.conf."""
+    settings = 'slurm: {version: "24.11", site: {gresTypes: [nic], gres: [\'' + line + "']}}"
+    text = INVENTORY.replace('slurm: {version: "24.11"}', settings)
+    return {"inventory.yaml": text + entry("gpu[01-03]", more=SLURM_ONLY)}
+
+
 SLURM_ONLY, KUBE_ONLY = ", schedulers: [slurm]", ", schedulers: [kubernetes]"
 BOTH_KNOW = gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04")
 SHARD = slurm(
     "NodeName=gpu[01-04] Gres=gpu:a100:8,shard:32",
     gres="Name=gpu Type=a100 File=/dev/nvidia[0-7]\nName=shard Count=32\n",
+)
+BIG_INSTANCE = slurm(
+    "NodeName=gpu[01-04] Gres=gpu:7g.80gb:8",
+    gres="Name=gpu Type=7g.80gb File=/dev/nvidia-caps/nvidia-cap[4,139,274,409,544,679,814,949]\n",
 )
 
 BESIDE: dict[str, tuple[tuple[Files, ...], str, tuple[str, ...]]] = {
@@ -154,6 +173,22 @@ BESIDE: dict[str, tuple[tuple[Files, ...], str, tuple[str, ...]]] = {
         "site-inventory-cards-differ",
         ("gpu04", "Kubernetes alone"),
     ),
+    "an instance is a card's whole memory": (
+        (
+            BIG_INSTANCE,
+            inventory(entry("gpu[01-04]", sharing="{mode: mig, layout: {all: {1g.10gb: 1}}}", more=SLURM_ONLY)),
+        ),
+        "site-inventory-cards-differ",
+        ("gpu01", "8 x 7g.80gb", "8 x 1g.10gb"),
+    ),
+    "raw lines of another GRES": (
+        (
+            FOUR,
+            raw("NodeName=gpu04 Name=nic Count=2"),
+        ),
+        "site-node-not-in-inventory",
+        ("gpu04", "inventory.yaml"),
+    ),
     "the Nodes share": (
         (
             nodes(*(node(f"gpu0{n}", {"gpu": 32}, labels(8, "time-slicing", 4)) for n in (1, 2))),
@@ -179,6 +214,14 @@ AS_WANTED: dict[str, tuple[Files, ...]] = {
         FOUR,
         nodes(*(node(f"gpu0{n}", {"gpu": 8}, labels()) for n in range(1, 5))),
         inventory(entry("gpu[01-04]", "kubernetes")),
+    ),
+    "a node whose lines are the site's own": (
+        FOUR,
+        raw("NodeName=gpu0[4-5] Name=gpu Type=a100 File=/dev/nvidia[0-7]"),
+    ),
+    "instances as wanted, each with one file": (
+        BIG_INSTANCE,
+        inventory(entry("gpu[01-04]", sharing="{mode: mig, layout: {all: {7g.80gb: 1}}}", more=SLURM_ONLY)),
     ),
     "another site's inventory": (FOUR, inventory(entry("dgx[1-2]", more=SLURM_ONLY))),
     "two inventories": (

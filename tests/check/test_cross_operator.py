@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.check.cross.tolerations import tolerates
 from hybridgpu.consumers.kubernetes.given import Taint, Toleration
+from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.model.finding import Place, Severity
 from tests.check.cross_sites import cluster_policy, crossed, labels, node, nodes, slurm
 from tests.check.test_cross_membership import KUBE_ONLY, SLURM_ONLY, entry, inventory
@@ -31,6 +31,7 @@ UPGRADING: dict[str, tuple[Files, ...]] = {
     "a policy that says so": (SLURM, BOTH, ON),
     "the chart says so": (SLURM, BOTH, values("{enabled: true, upgradePolicy: {autoUpgrade: true}}")),
     "the chart's default": (SLURM, BOTH, values("{enabled: true}")),
+    "a Node that shows nothing of its GPUs": (SLURM, ON, nodes(node("gpu01", {}, {"nvidia.com/gpu.present": ""}))),
     "no Nodes, and nothing else is known": (SLURM, ON),
     "no Nodes, and an inventory": (SLURM, ON, inventory(entry("gpu01"))),
 }
@@ -52,6 +53,11 @@ NOT_UPGRADING: dict[str, tuple[Files, ...]] = {
         SLURM,
         ON,
         nodes(node("gpu01", CLOSED, labels() | {"nvidia.com/gpu.deploy.driver": "pre-installed"})),
+    ),
+    "no operands": (
+        SLURM,
+        ON,
+        nodes(node("gpu01", CLOSED, {"nvidia.com/gpu.deploy.operands": "false"})),
     ),
     "no node in both": (SLURM, ON, nodes(node("dgx1", CLOSED, labels()), node("dgx2", CLOSED, labels()))),
     "no Slurm": (BOTH, ON),
@@ -115,6 +121,11 @@ KEPT_AWAY: dict[str, tuple[tuple[Files, ...], str, str]] = {
         "site-taint-not-tolerated",
         "ClusterPolicy",
     ),
+    "our taint on a Node that shows nothing of its GPUs": (
+        (SLURM, nodes(node("gpu01", {}, {"nvidia.com/gpu.present": ""}, [HOLDING])), cluster_policy()),
+        "site-taint-not-tolerated",
+        "hybridgpu.io/closed",
+    ),
     "our taint, the chart": ((tainted(HOLDING), chart()), "site-taint-not-tolerated", "hybridgpu.io/closed"),
     "our taint, a DaemonSet": (
         (tainted(HOLDING), daemonset("[{key: nvidia.com/gpu, operator: Exists}]")),
@@ -161,6 +172,10 @@ LET_IN: dict[str, tuple[Files, ...]] = {
     "another taint that closes the node": (tainted(DEDICATED), cluster_policy()),
     "Kubernetes' own taint": (
         tainted(("node.kubernetes.io/unschedulable", "", "NoSchedule"), allocatable={"gpu": 8}),
+        cluster_policy(),
+    ),
+    "a node without operands": (
+        nodes(node("gpu01", CLOSED, labels() | {"nvidia.com/gpu.deploy.operands": "false"}, [HOLDING])),
         cluster_policy(),
     ),
     "a node without GPUs": (

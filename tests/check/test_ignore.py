@@ -25,6 +25,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "another rule": ("two # hybridgpu: ignore other-rule why\n", 1, ["a-rule", "UNUSED"]),
     "another line": ("# hybridgpu: ignore a-rule why\none\ntwo\n", 3, ["a-rule", "UNUSED"]),
     "without a reason": ("two # hybridgpu: ignore a-rule\n", 1, ["a-rule", "WITHOUT_REASON"]),
+    "a second rule for a reason": ("two # hybridgpu: ignore a-rule other-rule\n", 1, ["a-rule", "WITHOUT_REASON"]),
     "a rule that is none": ("two # hybridgpu: ignore a-rul why\n", 1, ["a-rule", "UNKNOWN_RULE"]),
     "no rule": ("two # hybridgpu: ignore\n", 1, ["a-rule", "UNKNOWN_RULE"]),
     "at the end of the file": ("two\n# hybridgpu: ignore a-rule why", 1, ["a-rule", "UNUSED"]),

@@ -30,6 +30,9 @@ Include nodes.conf
 Include gpu.conf
 PartitionName=all Nodes=ALL Default=YES
 """
+OTHER_NODES = "NodeName=other[1-2] Gres=gpu:k40:1{nics}\n"
+"""Nodes that the site looks after itself: their gres.conf lines are in the inventory, as they stand. They have the
+NICs that a line for all nodes gives them."""
 
 
 def written(case: Case, folder: Path) -> None:
@@ -43,6 +46,14 @@ def written(case: Case, folder: Path) -> None:
         Path(facts[node]).write_text(json.dumps(content))
     done = rendered(load_site(str(inventory), facts, for_render=True), folder / "tree", only=None, forget=False)
     write(folder / "tree", done.plan, done.wanted, ())
+
+
+def other_nodes(gres: Path) -> str:
+    """The NodeName line of the nodes that gres.conf has beside the inventory's."""
+    lines = gres.read_text().splitlines()
+    if not any("other[1-2]" in line for line in lines):
+        return ""
+    return OTHER_NODES.format(nics=",nic:2" * any(line.startswith("Name=nic") for line in lines))
 
 
 def told(version: str, *paths: Path) -> list[str]:
@@ -61,8 +72,9 @@ def nothing_new(version: str, folder: Path) -> None:
         return [line for line in told(version, *paths) if line.split()[2] not in rules]
 
     assert new(folder / "tree") == []
-    (folder / "tree" / "slurm" / "slurm.conf").write_text(SLURM_CONF)
-    assert new(folder / "tree") == []
+    if (gres := folder / "tree/slurm/gres.conf").is_file():  # there is none where no node is in Slurm
+        (folder / "tree/slurm/slurm.conf").write_text(SLURM_CONF + other_nodes(gres))
+        assert new(folder / "tree") == []
     assert new(folder) == []
 
 

@@ -94,6 +94,16 @@ def test_a_folder_with_nothing_known_is_an_error(tmp_path: Path) -> None:
     assert "holds nothing that hybridgpu knows" in result.stdout
 
 
+def test_a_file_of_another_kind_is_not_called_a_bad_inventory(tmp_path: Path) -> None:
+    for name, content in (("values.yaml", "controller: {kind: DaemonSet}\n"), ("setup.sh", "set -e\n"), ("x", "")):
+        (tmp_path / name).write_text(content)
+        result = hybridgpu_("check", str(tmp_path / name))
+        assert (result.returncode, result.stdout.count("error:")) == (1, 1), name
+        assert "holds nothing that hybridgpu knows" in result.stdout
+    (tmp_path / "inventory.yml").write_text("- a\n")
+    assert "inventory.yml:1:1: error" in hybridgpu_("check", str(tmp_path / "inventory.yml")).stdout
+
+
 def test_a_rendered_tree_beside_its_inventory(tmp_path: Path) -> None:
     path = written(tmp_path, inventory("gpu1 dgx exclusive"))
     hybridgpu_("-q", "render", path, "--to", str(tmp_path / "out"))

@@ -45,6 +45,16 @@ def written(case: Case, folder: Path) -> tuple[Path, dict[str, str]]:
     return inventory, facts
 
 
+def trees(loaded: Loaded, folder: Path) -> list[str]:
+    """Writes what is rendered for both schedulers, and gives the folders; the nodes' own files tell too much."""
+    assert loaded.site
+    for path, content in render_tree(loaded.site).items():
+        if not path.startswith("nodes/"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content())
+    return [str(folder / name) for name in ("slurm", "kubernetes") if (folder / name).is_dir()]
+
+
 @pytest.mark.parametrize(("version", "splits"), [("22.05", False), ("24.11", True), ("26.05", True)])
 def test_rendered_files_come_back(version: str, splits: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
     @settings(
@@ -59,11 +69,9 @@ def test_rendered_files_come_back(version: str, splits: bool, tmp_path_factory: 
     def comes_back(case: Case) -> None:
         folder = tmp_path_factory.mktemp("case")
         inventory, facts = written(case, folder)
-        first = rendered(load_site(str(inventory), facts, for_render=True))
-        (folder / "slurm").mkdir()
-        for name, text in first.items():
-            (folder / "slurm" / name).write_text(text)
-        given_ = [str(folder / "slurm"), *([str(folder / "facts")] if facts else [])]
+        loaded = load_site(str(inventory), facts, for_render=True)
+        first = rendered(loaded)
+        given_ = [*trees(loaded, folder), *([str(folder / "facts")] if facts else [])]
         imported = import_site(given_, release(version))
         assert [f for f in imported.findings if f.is_error] == [], imported.text
         assert import_site(given_, release(version)).text == imported.text

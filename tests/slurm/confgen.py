@@ -1,22 +1,25 @@
-"""A generator of slurm.conf and gres.conf pairs: right, slightly wrong, and very wrong. It knows nothing of hybridgpu.
+"""A generator of slurm.conf, gres.conf and cgroup.conf: right, slightly wrong, very wrong. It knows nothing of us.
 
-A pair begins as a description that is right; lines are written from it in a random style; then lines and words are
-damaged. Paths are only those that the Slurm roots have, since a missing device file costs slurmd 20 seconds.
+A pair begins as a description that is right (this module); lines and words are damaged (confdamage); then it is
+written in a random style, the text itself damaged now and then (conftext). Paths are only those that the Slurm roots
+have, since a missing device file costs slurmd 20 seconds; `missing` asks for one.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-GPU_TYPES = ("a100", "h100", "a100-sxm4-80gb", "h100_80gb_hbm3", "v100s", "4090", "A100")
-MIG_TYPES = ("1g.10gb", "2g.20gb", "3g.40gb", "1g.10gb+me", "4g.20gb", "1g.23gb", "7g.80gb")
-FLAGS = (
-    *("nvidia_gpu_env", "no_gpu_env", "amd_gpu_env", "CountOnly", "one_sharing", "all_sharing", "opencl_env"),
-    *("nvidia_gpu_env,opencl_env", "explicit", "bogus", "Nvidia_GPU_env", "intel_gpu_env"),
-)
+from tests.slurm.confdamage import Damage
+from tests.slurm.conftext import Writer, hostlist
+from tests.slurm.confwords import CGROUP, GPU_TYPES, MIG_TYPES, NODE, NOT_EVERYWHERE, PARTITION, SETTINGS
+
 Line = list[tuple[str, str]]
+
+SITES = (
+    *(["n1"], ["n1", "n2"], [f"n{i}" for i in range(1, 5)], ["gpu08", "gpu09", "gpu10"], ["login"], ["a-1-b7"]),
+    *([f"r{r}n{n}" for r in (1, 2) for n in (1, 2)], [f"n{i}" for i in range(1, 31)], ["n1", "gpu08", "x9y"]),
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,19 @@ class Pair:
         return "\n".join(f"--- {name}\n{text}" for name, text in self.files.items()) + f"--- node {self.node}"
 
 
+@dataclass
+class Draft:
+    """A configuration before it is written: lines of key and value."""
+
+    node: str
+    types: list[str]
+    head: list[Line]
+    nodes: list[Line]
+    gres: list[Line]
+    cgroup: list[Line] | None = None
+    wants: list[Line] = field(default_factory=list)
+
+
 class Generator:
     """Makes pairs from one source of randomness; `damage` is how many mistakes a pair gets."""
 
@@ -37,36 +53,46 @@ class Generator:
         self.rng = rng
         self.damage = damage
 
-    def pair(self) -> Pair:
-        nodes = self.rng.choice((["n1"], ["n1", "n2"], [f"n{i}" for i in range(1, 5)], ["gpu08", "gpu09", "gpu10"]))
-        node = self.rng.choice(nodes)
+    def pair(self, missing: bool = False) -> Pair:
+        """One configuration; with `missing` a device file is named that is not there."""
+        draft = self._draft()
+        damage = Damage(self.rng)
+        wrong_text = sum(self.rng.random() < 0.12 for _ in range(self.damage))
+        for _ in range(self.damage - wrong_text):
+            damage.draft(draft)
+        if missing:
+            damage.missing(draft)
+        return Pair(Writer(self.rng).files(draft, wrong_text), draft.node)
+
+    def node(self, name: str, kinds: list[str], port: int) -> tuple[str, list[str]]:
+        """The lines of one node by itself: its NodeName line, which slurmctld takes for up, and its own records."""
+        lines = self._node(kinds)
+        line = [pair for pair in self._node_line(name, lines) if pair[0] not in ("State", "Reason")]
+        slurm = [*line, ("Port", str(port))]
+        gres = [[("NodeName", name), *(pair for pair in line if pair[0] != "_want")] for line in lines]
+        damage = Damage(self.rng)
+        for _ in range(self.damage):
+            if self.rng.random() < 0.4:
+                damage.node_gres(slurm)
+            elif gres:
+                damage.gres(gres)
+        mine = [line for line in gres if line[0] == ("NodeName", name) and len(line) > 1]
+        writer = Writer(self.rng)
+        return writer.line(slurm), [writer.line(line) for line in mine]
+
+    def _draft(self) -> Draft:
+        rng = self.rng
+        nodes = list(rng.choice(SITES))
+        node = rng.choice(nodes)
         kinds = self._kinds()
         gres: list[tuple[str, list[Line]]] = []
         half = max(1, len(nodes) // 2)
-        for group in [nodes] if self.rng.random() < 0.6 else [nodes[:half], nodes[half:]]:
+        for group in [nodes] if rng.random() < 0.6 else [nodes[:half], nodes[half:]]:
             if group:
-                gres.append((self._hostlist(group), self._node(kinds)))
-        slurm_lines = [self._node_line(hosts, lines) for hosts, lines in gres]
-        gres_lines = self._scope(gres)
-        types = self._grestypes(kinds)
-        for _ in range(self.damage):
-            types = self._damage(types, slurm_lines, gres_lines)
-        return Pair(self._files(types, slurm_lines, gres_lines), node)
-
-    def node(self, name: str, kinds: list[str], port: int) -> tuple[str, list[str]]:
-        """The lines of one node by itself: its NodeName line, and its own records of gres.conf."""
-        lines = self._node(kinds)
-        slurm = [*self._node_line(name, lines), ("Port", str(port))]
-        gres = [[("NodeName", name), *(pair for pair in line if pair[0] != "_want")] for line in lines]
-        for _ in range(self.damage):
-            if self.rng.random() < 0.4:
-                self._damage_gres(slurm)
-            elif gres:
-                self.rng.choice(self._actions())(gres)
-        mine = [line for line in gres if line[0] == ("NodeName", name) and len(line) > 1]
-        return self._write(slurm), [self._write(line) for line in mine]
-
-    # What is right
+                gres.append((hostlist(rng, group), self._node(kinds)))
+        lines = [self._node_line(hosts, mine) for hosts, mine in gres]
+        head = self._head(nodes)
+        return Draft(node, self._grestypes(kinds), head, self._defaults(lines), self._scope(gres), self._cgroup())
 
     def _kinds(self) -> list[str]:
         kinds = ["gpu"]
@@ -80,6 +106,51 @@ class Generator:
             self.rng.shuffle(types)
         return types
 
+    def _head(self, nodes: list[str]) -> list[Line]:
+        rng = self.rng
+        head: list[Line] = [
+            [("ClusterName", rng.choice(("c", "C1", "my-cluster", "x.y")))],
+            [("SlurmctldHost", rng.choice(("ctl", "ctl(10.0.0.1)")))],
+            [("SelectType", "select/cons_tres")],
+        ]
+        for key in rng.sample(sorted(SETTINGS), k=rng.choice((0, 0, 1, 3, 8))):
+            if SETTINGS[key][0] and key not in NOT_EVERYWHERE:
+                head.append([(key, rng.choice(SETTINGS[key][0]))])
+        if rng.random() < 0.1:
+            head.append([("NodeSet", "fast"), ("Nodes", nodes[0])])
+        if rng.random() < 0.1:
+            head.append([("DownNodes", nodes[0]), ("State", "DOWN"), ("Reason", "being mended")])
+        part: Line = [("PartitionName", "p"), ("Nodes", rng.choice(("ALL", hostlist(rng, nodes))))]
+        for key in rng.sample(sorted(PARTITION), k=rng.choice((0, 0, 1, 2))):
+            if PARTITION[key][0]:
+                part.append((key, rng.choice(PARTITION[key][0])))
+        return [*head, part] if rng.random() < 0.9 else [part, *head]
+
+    def _defaults(self, lines: list[Line]) -> list[Line]:
+        """Some of what the node lines say, said by DEFAULT lines before them; others after all nodes change nothing."""
+        rng = self.rng
+        if rng.random() < 0.7:
+            return lines
+        shared = [pair for pair in lines[0][1:] if all(pair in line for line in lines) or len(lines) == 1]
+        moved = [pair for pair in shared if rng.random() < 0.7]
+        rest = [[pair for pair in line if pair not in moved] for line in lines]
+        split = rng.randrange(len(moved) + 1)
+        defaults: list[Line] = [[("NodeName", "DEFAULT"), *part] for part in (moved[:split], moved[split:]) if part]
+        if rng.random() < 0.2:
+            rest.append([("NodeName", "DEFAULT"), ("Gres", "gpu:7"), ("Weight", "3")])
+        if rng.random() < 0.2:
+            defaults.insert(0, [("NodeName", "DEFAULT"), *((key, "1") for key, _ in moved[:1] if key != "Gres")])
+        return [*defaults, *rest]
+
+    def _cgroup(self) -> list[Line] | None:
+        rng = self.rng
+        if rng.random() < 0.7:
+            return None
+        keys = rng.sample(sorted(key for key in CGROUP if CGROUP[key][0]), k=rng.choice((0, 1, 2, 4)))
+        return [[(key, rng.choice(CGROUP[key][0]))] for key in keys if key != "EnableControllers"]
+
+    # What a node has
+
     def _node(self, kinds: list[str]) -> list[Line]:
         """gres.conf lines of one node, right for it; a `_want` pair carries what slurm.conf has to say."""
         rng = self.rng
@@ -88,6 +159,7 @@ class Generator:
         mig = rng.random() < 0.3
         typed = rng.random() < 0.7
         types = rng.sample(MIG_TYPES if mig else GPU_TYPES, k=rng.randint(1, 3))
+        flags = rng.choice(("nvidia_gpu_env", "no_gpu_env", "nvidia_gpu_env,opencl_env")) if rng.random() < 0.1 else ""
         minor = 0
         gpu_files: list[str] = []
         while count > 0:
@@ -106,9 +178,12 @@ class Generator:
             if rng.random() < 0.2:
                 line.append(("Count", str(size)))
             if rng.random() < 0.3:
-                line.append((rng.choice(("Cores", "Cores", "CPUs")), rng.choice(("0-3", "4-7", "0-7", "0,1,2,3"))))
+                cores = rng.choice(("0-3", "4-7", "0-7", "0,1,2,3", "[0-3]", "0-1,2-3"))
+                line.append((rng.choice(("Cores", "Cores", "CPUs")), cores))
             if rng.random() < 0.15:
                 line.append(("Links", ",".join(["0"] * minor + ["-1"] + ["4"] * (count - 1))))
+            if flags:
+                line.append(("Flags", flags))
             line.append(("_want", f"gpu:{kind}:{size}" if typed else f"gpu:{size}"))
             lines.append(line)
             minor, count = minor + size, count - size
@@ -156,6 +231,7 @@ class Generator:
         return [[("Name", kind), ("File", f"/dev/nvidia[{first}-{first + 1}]"), ("_want", f"{kind}:2")]]
 
     def _node_line(self, hosts: str, lines: list[Line]) -> Line:
+        rng = self.rng
         wants: dict[str, int] = {}
         for line in lines:
             for key, value in line:
@@ -163,7 +239,21 @@ class Generator:
                     label, _, count = value.rpartition(":")
                     wants[label] = wants.get(label, 0) + int(count)
         merged = [f"{label}:{count}" for label, count in wants.items()]
-        node: Line = [("NodeName", hosts), ("CPUs", "8"), ("Sockets", "2"), ("CoresPerSocket", "4")]
+        hardware: Line = rng.choice(
+            (
+                [("CPUs", "8"), ("Sockets", "2"), ("CoresPerSocket", "4")],
+                [("Sockets", "2"), ("CoresPerSocket", "4"), ("ThreadsPerCore", "2")],
+                [("Boards", "1"), ("SocketsPerBoard", "2"), ("CoresPerSocket", "4")],
+                [("CPUs", "8"), ("CoresPerSocket", "4")],
+                [("CPUs", "8")],
+                [("Procs", "8"), ("CoresPerSocket", "4")],
+            )
+        )
+        node: Line = [("NodeName", hosts), *hardware]
+        plain = ("Feature", "Features", "MemSpecLimit", "RealMemory", "Reason", "State", "TmpDisk", "Weight", "Port")
+        for key in rng.sample(plain, k=rng.choice((0, 0, 1, 2, 3))):
+            if key not in ("MemSpecLimit", "Port"):
+                node.append((key, rng.choice(NODE[key][0])))
         return [*node, ("Gres", ",".join(merged))] if merged else node
 
     def _scope(self, gres: list[tuple[str, list[Line]]]) -> list[Line]:
@@ -178,253 +268,3 @@ class Generator:
         if self.rng.random() < 0.3:
             result.insert(0, [("AutoDetect", "off")])
         return result
-
-    def _hostlist(self, nodes: list[str]) -> str:
-        prefix = nodes[0].rstrip("0123456789")
-        numbers = [node[len(prefix) :] for node in nodes]
-        if len(nodes) == 1:
-            return nodes[0]
-        if self.rng.random() < 0.5:
-            return f"{prefix}[{numbers[0]}-{numbers[-1]}]"
-        return ",".join(nodes) if self.rng.random() < 0.5 else f"{prefix}[{','.join(numbers)}]"
-
-    # What is wrong
-
-    def _damage(self, types: list[str], slurm: list[Line], gres: list[Line]) -> list[str]:
-        rng = self.rng
-        choice = rng.random()
-        if choice < 0.1:
-            return self._damage_types(types)
-        if choice < 0.4:
-            self._damage_gres(rng.choice(slurm))
-            return types
-        if choice < 0.45:
-            self._damage_node(slurm)
-            return types
-        if not gres:
-            return types
-        rng.choice(self._actions())(gres)
-        return types
-
-    def _actions(self) -> tuple[Callable[[list[Line]], None], ...]:
-        return (
-            *(self._double_line, self._drop_line, self._move_line, self._drop_pair, self._drop_pair, self._new_count),
-            *(self._new_count, self._new_type, self._new_file, self._flags, self._flags, self._cores, self._links),
-            *(self._autodetect, self._rename, self._double_key, self._spelling, self._foreign, self._nonsense),
-        )
-
-    def _damage_types(self, types: list[str]) -> list[str]:
-        rng = self.rng
-        changed = list(types)
-        action = rng.randrange(4)
-        if action == 0 and changed:
-            changed.remove(rng.choice(changed))
-        elif action == 1:
-            changed.append(rng.choice(("mps", "shard", "nic", "gpu", "foo")))
-        elif action == 2:
-            changed = [name.upper() if rng.random() < 0.3 else name for name in changed]
-        else:
-            rng.shuffle(changed)
-        return changed
-
-    def _damage_node(self, slurm: list[Line]) -> None:
-        """What is wrong with a NodeName line beside its Gres."""
-        rng = self.rng
-        line = rng.choice(slurm)
-        pairs = (
-            *(
-                ("Foo", "1"),
-                ("CPUs", "abc"),
-                ("CPUs", "7"),
-                ("CPUs", "0x8"),
-                ("Sockets", "1"),
-                ("Boards", "2"),
-                ("", "x"),
-            ),
-            *(
-                ("State", "UNKNOWN"),
-                ("State", "bogus"),
-                ("NodeAddr", "a1"),
-                ("NodeAddr", "a[1-2]"),
-                ("Port", "17001-17002"),
-            ),
-            *(("RealMemory", "10k"), ("Weight", "-1"), ("Features", "a,b"), ("TRESWeights", "CPU=1.0,GRES/gpu=2.0")),
-            *(("Topology", "x"), ("RestrictedCoresPerGPU", "1"), ("Parameters", "x"), ("NodeHostname", "h[1-4]")),
-        )
-        action = rng.random()
-        if action < 0.6:
-            line.append(rng.choice(pairs))
-        elif action < 0.75:
-            slurm.append(list(line))
-        elif action < 0.9:
-            line[0] = ("NodeName", rng.choice(("n[1-4]", "n[1-2],n2", "n[2-1]", "n1x", "n[1-4]x", "ALL", "gpu[08-10]")))
-        else:
-            slurm.insert(0, [("NodeName", "DEFAULT"), rng.choice(pairs), ("Gres", "gpu:1")])
-
-    def _damage_gres(self, line: Line) -> None:
-        rng = self.rng
-        at = next((i for i, (key, _) in enumerate(line) if key == "Gres"), None)
-        if at is None:
-            line.append(("Gres", rng.choice(("gpu:1", "shard:4", "mps:100", "gpu:a100:1", "nic:1", ""))))
-            return
-        words = line[at][1].split(",")
-        which = rng.randrange(len(words))
-        name, _, count = words[which].rpartition(":")
-        action = rng.randrange(12)
-        if action == 0:
-            words[which] = f"{name}:{max(0, int(count or 0) + rng.choice((-2, -1, 1, 2)))}" if count.isdigit() else name
-        elif action == 1:
-            words[which] = name
-        elif action == 2:
-            words[which] = f"{words[which]}{rng.choice(('K', 'k', 'KB', 'M', 'x', 'g'))}"
-        elif action == 3:
-            del words[which]
-        elif action == 4:
-            words.append(words[which])
-        elif action == 5:
-            rng.shuffle(words)
-        elif action == 6:
-            words.append(rng.choice(("gpu:2", "gpu", "gpu:a100:1", "shard:3", "mps:50", "foo:1", "gpu:1g.23gb:1")))
-        elif action == 7:
-            words[which] = f"{words[which].split(':')[0]}:{count}"
-        elif action == 8:
-            words[which] = words[which].swapcase()
-        elif action == 9:
-            words[which] = f"{name}:no_consume:{count}"
-        elif action == 10:
-            words[which] += "(S:0-1)"
-        else:
-            words[which] = f"{name.split(':')[0]}:{rng.choice(GPU_TYPES + MIG_TYPES)}:{count}"
-        line[at] = ("Gres", ",".join(words))
-
-    def _double_line(self, gres: list[Line]) -> None:
-        gres.insert(self.rng.randrange(len(gres) + 1), list(self.rng.choice(gres)))
-
-    def _drop_line(self, gres: list[Line]) -> None:
-        gres.remove(self.rng.choice(gres))
-
-    def _move_line(self, gres: list[Line]) -> None:
-        self.rng.shuffle(gres)
-
-    def _drop_pair(self, gres: list[Line]) -> None:
-        line = self.rng.choice(gres)
-        if len(line) > 1:
-            del line[self.rng.randrange(1, len(line))]
-
-    def _set(self, gres: list[Line], key: str, value: str) -> None:
-        line = self.rng.choice(gres)
-        for at, (have, _) in enumerate(line):
-            if have.lower() == key.lower():
-                line[at] = (have, value)
-                return
-        if line[0][0] != "AutoDetect":
-            line.append((key, value))
-
-    def _new_count(self, gres: list[Line]) -> None:
-        counts = (
-            "0",
-            "1",
-            "2",
-            "3",
-            "4",
-            "1K",
-            "1kb",
-            "2x",
-            "",
-            "abc",
-            "-1",
-            "-3",
-            "+2",
-            "0x4",
-            "99999999999999999999",
-        )
-        self._set(gres, "Count", self.rng.choice(counts) or '""')
-
-    def _new_type(self, gres: list[Line]) -> None:
-        self._set(gres, "Type", self.rng.choice(GPU_TYPES + MIG_TYPES))
-
-    def _new_file(self, gres: list[Line]) -> None:
-        files = (
-            *("/dev/nvidia0", "/dev/nvidia[0-1]", "/dev/nvidia[1-3]", "/dev/nvidia[3,1]", "/dev/nvidia0,/dev/nvidia0"),
-            *("/dev/nvidia[5-4]", "/dev/nvidia5,/dev/nvidia-caps/nvidia-cap[3-4]"),
-        )
-        self._set(gres, self.rng.choice(("File", "File", "MultipleFiles")), self.rng.choice(files))
-
-    def _flags(self, gres: list[Line]) -> None:
-        self._set(gres, "Flags", self.rng.choice(FLAGS))
-
-    def _cores(self, gres: list[Line]) -> None:
-        self._set(gres, "Cores", self.rng.choice(("0-3", "0-1", "2-5", "0-99", "8", "7", "0,4", "abc")))
-
-    def _links(self, gres: list[Line]) -> None:
-        links = ("-1,0", "0,-1", "-1", "0,0", "-1,-1", "a,-1", "-3,-1", "2000,-1", "0,-1,4,4,4,4,4,4", "-1,,3")
-        self._set(gres, self.rng.choice(("Link", "Links")), self.rng.choice(links))
-
-    def _autodetect(self, gres: list[Line]) -> None:
-        rng = self.rng
-        value = rng.choice(("off", "off", "amdgpu", "OFF", "offf", ""))
-        if rng.random() < 0.4:
-            rng.choice(gres).append(("AutoDetect", value or '""'))
-        elif rng.random() < 0.5:
-            gres.insert(rng.randrange(len(gres) + 1), [("AutoDetect", value or '""')])
-        else:
-            gres.insert(rng.randrange(len(gres) + 1), [("NodeName", "n[1-2],gpu08"), ("AutoDetect", value or '""')])
-
-    def _rename(self, gres: list[Line]) -> None:
-        self._set(gres, "Name", self.rng.choice(("gpu", "mps", "shard", "nic", "GPU", "Shard", "foo", "fpga")))
-
-    def _double_key(self, gres: list[Line]) -> None:
-        line = self.rng.choice(gres)
-        if len(line) > 1:
-            line.append(self.rng.choice(line[1:]))
-
-    def _spelling(self, gres: list[Line]) -> None:
-        line = self.rng.choice(gres)
-        at = self.rng.randrange(len(line))
-        key, value = line[at]
-        if value.startswith("/dev"):
-            line[at] = (key.swapcase(), value)
-        else:
-            line[at] = self.rng.choice(((key.swapcase(), value), (key, value.swapcase()), (key[:-1], value)))
-
-    def _foreign(self, gres: list[Line]) -> None:
-        """A record for another node, or for a node that is not there."""
-        line = [pair for pair in self.rng.choice(gres) if pair[0] != "NodeName"]
-        gres.append([("NodeName", self.rng.choice(("other[1-9]", "n2", "gpu[08-09]", "n[1-3", "n[2-1]"))), *line])
-
-    def _nonsense(self, gres: list[Line]) -> None:
-        self.rng.choice(gres).append(("", self.rng.choice(("garbage", "Name", "=", "Foo=1"))))
-
-    # How it is written
-
-    def _files(self, types: list[str], slurm: list[Line], gres: list[Line]) -> dict[str, str]:
-        head = ["ClusterName=c", "SlurmctldHost=ctl", "SelectType=select/cons_tres", "PartitionName=p Nodes=ALL"]
-        if types:
-            head.append(f"GresTypes={','.join(types)}")
-        files = {"slurm.conf": "\n".join([*head, *(self._write(line) for line in slurm), ""])}
-        if self.rng.random() < 0.15 and len(slurm[0]) > 4:
-            default = [("NodeName", "DEFAULT"), *slurm[0][1:]]
-            rest = [[("NodeName", slurm[0][0][1])], *slurm[1:]]
-            files["slurm.conf"] = "\n".join([*head, self._write(default), *(self._write(line) for line in rest), ""])
-        text = [self._write(line) for line in gres]
-        if self.rng.random() < 0.15:
-            files["more.conf"] = "\n".join([*text, ""])
-            text = [self.rng.choice(("Include more.conf", "include  more.conf", "INCLUDE more.conf # here"))]
-        if text or self.rng.random() < 0.8:
-            files["gres.conf"] = "# generated\n" + "\n".join([*text, ""])
-        return files
-
-    def _write(self, line: Line) -> str:
-        rng = self.rng
-        words: list[str] = []
-        for key, value in line:
-            if not key:
-                words.append(value)
-                continue
-            spelled = rng.choice((key.lower(), key.upper())) if rng.random() < 0.08 else key
-            quote = '"' if not value.startswith('"') and rng.random() < 0.08 else ""
-            equals = rng.choice(("=", " = ", "= ")) if rng.random() < 0.3 else "="
-            words.append(f"{spelled}{equals}{quote}{value}{quote}")
-        gap = rng.choice((" ", " ", " ", "  ", "\t", " \\\n  ", " \\\n"))
-        text = words[0] + "".join((gap if rng.random() < 0.5 else " ") + word for word in words[1:])
-        return text + rng.choice(("", "", "", "", " # a comment", "# x", " ", "  # with \\"))

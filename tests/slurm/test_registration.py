@@ -29,6 +29,7 @@ NODES = {
     "partsocket": ("gpu:2", ["Name=gpu File=/dev/nvidia[0-1] Cores=0-1"]),
     "twosockets": ("gpu:2", ["Name=gpu File=/dev/nvidia[0-1] Cores=2-5"]),
     "wholesockets": ("gpu:2", ["Name=gpu File=/dev/nvidia0 Cores=0-3", "Name=gpu File=/dev/nvidia1 Cores=4-7"]),
+    "smallsockets": ("gpu:2", ["Name=gpu File=/dev/nvidia[0-1] Cores=0-3"]),
     "allcores": ("gpu:2", ["Name=gpu File=/dev/nvidia[0-1] Cores=0-7"]),
     "beyond": ("gpu:1", ["Name=gpu File=/dev/nvidia0 Cores=0-99"]),
     "somecores": ("gpu:2", ["Name=gpu File=/dev/nvidia0 Cores=0-3", "Name=gpu File=/dev/nvidia1"]),
@@ -52,11 +53,13 @@ NODES = {
     "shares": ("gpu:2,shard:8", ["Name=gpu File=/dev/nvidia[0-1]", "Name=shard File=/dev/nvidia0 Count=8"]),
     "discarded": ("gpu:2,shard:8", ["Name=gpu File=/dev/nvidia[0-1]", "Name=shard File=/dev/nvidia5 Count=8"]),
 }
+HARDWARE = {"smallsockets": "Sockets=4 CoresPerSocket=2"}
 
 
 def files() -> dict[str, str]:
     lines = [
-        f"NodeName={node} Port={port} Sockets=2 CoresPerSocket=4 RealMemory=1000 Gres={NODES[node][0]}"
+        f"NodeName={node} Port={port} {HARDWARE.get(node, 'Sockets=2 CoresPerSocket=4')} RealMemory=1000 "
+        f"Gres={NODES[node][0]}"
         for node, port in ports(NODES).items()
     ]
     records = [f"NodeName={node} {record}" for node, (_, mine) in NODES.items() for record in mine]

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hybridgpu.check.cross.groups import Groups
-from hybridgpu.check.cross.hostname import Directory
-from hybridgpu.check.cross.kubecards import devices, number
-from hybridgpu.check.cross.pairs import kube_names
+from hybridgpu.check.cross.kubecards import devices
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, profile
 from hybridgpu.consumers.kubernetes.given import KubeNode
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.hostname import Directory
 from hybridgpu.model.naming import instance_files
 from hybridgpu.model.offer import SlurmDevice
 
@@ -71,8 +71,8 @@ def judge_cards(
         if told and node.offer and node.offer.gpus and named.find(node.names) is None:
             _of_slurm(groups, node, told)
     for other in kube:
-        told = facts.find(kube_names(other))
-        if told and named.find(kube_names(other)) is None:
+        told = facts.find(other.host_names)
+        if told and named.find(other.host_names) is None:
             _of_kubernetes(groups, other, told)
     yield from groups.findings()
 
@@ -142,7 +142,7 @@ def _of_kubernetes(groups: Groups, node: KubeNode, facts: Facts) -> None:
     related = (Related(Place(facts.file, 1), "the node's facts"),) if facts.file else ()
     one_model = len({gpu.model for gpu in facts.gpus}) == 1
     key = "nvidia.com/gpu.count"
-    counted = number(node.labels.get(key))
+    counted = label_number(node.labels.get(key))
     place = node.label_places.get(key, node.place)
     if one_model and counted is not None and "-MIG-" not in product and counted != len(facts.gpus):
         words = f"{key} is {counted}, and the facts show {len(facts.gpus)} cards"

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
-from hybridgpu.check.cross.hostname import Directory, NearNames
-from hybridgpu.check.cross.kubemode import beliefs
+from hybridgpu.check.cross.kubemode import Believing
 from hybridgpu.check.cross.modes import is_hard
-from hybridgpu.check.cross.pairs import configs_by_name, kube_names
-from hybridgpu.check.cross.slurmnode import SlurmNode, instances, modes
+from hybridgpu.check.cross.pairs import configs_by_name
+from hybridgpu.check.cross.slurmnode import SlurmNode, cut, instances, modes
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.files.slurmlines import read
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.hostname import Directory, NearNames
 from hybridgpu.model.offer import SlurmOffer
-from hybridgpu.model.sharing import Scheduler
-from hybridgpu.model.site import NodeConfig
+from hybridgpu.model.sharing import Mode, Scheduler
+from hybridgpu.model.site import Device, NodeConfig, SlurmCluster
+from hybridgpu.render.kubernetes.offer import visible_devices
 
 NODE_NOT_IN_FILES = Rule(
     "site-inventory-node-not-in-files",
@@ -74,7 +78,9 @@ def judge_slurm_files(
         for node in nodes:
             known.add(node.names, node)
         missing = [name for name in wanted if known.find((name,)) is None]
-        strange = [(n.name, n.place) for n in nodes if n.has_gpus and configs.find(n.names) is None]
+        theirs = _looked_after(loaded.site.slurm)
+        unknown = [n for n in nodes if n.has_gpus and configs.find(n.names) is None]
+        strange = [(n.name, n.place) for n in unknown if n.name not in theirs]
         places = _places(loaded)
         if len(missing) < len(wanted):
             yield from _not_in_files("Slurm's files", missing if complete else (), strange, places)
@@ -89,14 +95,14 @@ def judge_node_objects(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterat
         return
     known: Directory[KubeNode] = Directory()
     for node in kube.nodes:
-        known.add(kube_names(node), node)
+        known.add(node.host_names, node)
     for loaded in inventories:
         if loaded.site is None or loaded.inventory is None:
             continue
         wanted = {n: c for n, c in loaded.site.nodes.items() if Scheduler.KUBERNETES in c.body.schedulers}
         configs = configs_by_name([loaded])
         missing = [n for n, config in wanted.items() if known.find((config.kubernetes_name, n)) is None]
-        strange = [(n.name, n.place) for n in kube.nodes if n.has_gpus and configs.find(kube_names(n)) is None]
+        strange = [(n.name, n.place) for n in kube.nodes if n.has_gpus and configs.find(n.host_names) is None]
         places = _places(loaded)
         if len(missing) < len(wanted):
             yield from _not_in_files("the Node objects", missing, strange, places)
@@ -108,6 +114,17 @@ def judge_node_objects(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterat
 def _places(loaded: Loaded) -> dict[str, Place]:
     groups = loaded.inventory.groups if loaded.inventory else ()
     return {host: group.place for group in groups for host in group.hosts}
+
+
+def _looked_after(cluster: SlurmCluster | None) -> frozenset[str]:
+    """The nodes whose GPUs stand in lines of `slurm.site.gres`: render keeps these, so nothing is taken from them."""
+    lines = read("", {"": "\n".join(cluster.site.gres if cluster else ())}.__getitem__).lines
+    of_gpus = (line for line in lines if (name := line.get("name")) and name.value.lower() == "gpu")
+    found: set[str] = set()
+    for text in {nodes.value for line in of_gpus if (nodes := line.get("nodename"))}:
+        with suppress(BadHostlist):
+            found.update(expand(text))
+    return frozenset(found)
 
 
 def _elsewhere(strange: Sequence[tuple[str, Place]], inventories: Sequence[Loaded]) -> bool:
@@ -145,7 +162,7 @@ def _differing(
         if config is None or not node.offer or not node.offer.gpus:
             continue
         mine = modes(node.offer)
-        wanted = config.body.sharing.mode
+        wanted = _mode(config, config.body.slurm_devices)
         related = (Related(places[config.name], "what the inventory says"),)
         if config.body.slurm is None:
             words = f"Gres={node.gres} offers its GPUs, and the inventory has the node in Kubernetes alone"
@@ -161,9 +178,15 @@ def _differing(
     yield from groups.findings()
 
 
+def _mode(config: NodeConfig, devices: Sequence[Device]) -> Mode:
+    """The mode that one scheduler sees: on a node that is cut, a side may have whole cards alone."""
+    mode = config.body.sharing.mode
+    return Mode.EXCLUSIVE if mode is Mode.MIG and not any(d.profile for d in devices) else mode
+
+
 def _offered(offer: SlurmOffer) -> Counter[str] | None:
     """Devices by profile, or whole ones; None where types do not tell."""
-    if all(len(gpu.files) == 1 for gpu in offer.gpus):
+    if all(len(gpu.files) == 1 and not cut(gpu) for gpu in offer.gpus):
         return Counter({"": len(offer.gpus)})
     return instances(offer)
 
@@ -178,12 +201,13 @@ def _shown(found: Counter[str]) -> str:
 
 def _believing(kube: KubeFiles, configs: Directory[NodeConfig], places: Mapping[str, Place]) -> Iterator[Finding]:
     groups = Groups()
+    believing = Believing(kube)
     for node in kube.nodes:
-        config = configs.find(kube_names(node))
+        config = configs.find(node.host_names)
         if config is None or Scheduler.KUBERNETES not in config.body.schedulers or fence(node) is Fence.CLOSED:
             continue
-        wanted = config.body.sharing.mode
-        told = next((belief for belief in beliefs(node, kube) if wanted not in belief.modes), None)
+        wanted = _mode(config, visible_devices(config.body))
+        told = next((belief for belief in believing.of(node) if wanted not in belief.modes), None)
         if told:
             related = (Related(places[config.name], "what the inventory says"),)
             words = f"the inventory has {wanted.value}, and {told.words}"

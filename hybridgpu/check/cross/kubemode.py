@@ -7,14 +7,15 @@ Sources: k8s-device-plugin v0.20.0 (config-manager, internal/lm), gpu-operator c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.kubecards import devices
 from hybridgpu.check.cross.miglayout import CONFIG, layouts
-from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, Died, choose
+from hybridgpu.consumers.kubernetes.configmanager import LABEL
 from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs, Running
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.model.finding import Place
 from hybridgpu.model.sharing import Mode
@@ -37,20 +38,27 @@ class Belief:
     explicit: bool
 
 
-def beliefs(node: KubeNode, kube: KubeFiles) -> tuple[Belief, ...]:
-    """All that is said of one node, what somebody chose first."""
-    seen = tuple(_seen(node))
-    cut = any(belief.modes == _CUT for belief in seen)
-    chosen = tuple(b for b in _chosen(node, kube) if not (cut and Mode.TIME_SLICING in b.modes))
-    default = () if seen or chosen or LABEL in node.labels else tuple(_default(node, kube))
-    return (*chosen, *_layout(node, kube), *seen, *default)
+class Believing:
+    """All that the files say of every node's mode."""
+
+    def __init__(self, kube: KubeFiles) -> None:
+        self.kube = kube
+        self._configs = NodeConfigs(kube.sets)
+
+    def of(self, node: KubeNode) -> tuple[Belief, ...]:
+        """All that is said of one node, what somebody chose first."""
+        seen, running = tuple(_seen(node)), self._configs.running(node)
+        cut = any(belief.modes == _CUT for belief in seen)
+        chosen = tuple(b for b in _chosen(node, running) if not (cut and Mode.TIME_SLICING in b.modes))
+        default = () if seen or chosen or LABEL in node.labels else tuple(_default(running))
+        return (*chosen, *_layout(node, self.kube), *seen, *default)
 
 
-def _chosen(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+def _chosen(node: KubeNode, running: Sequence[Running]) -> Iterator[Belief]:
     """The config that the node's label names; where several sets have such a key, all must say the same."""
     key = node.labels.get(LABEL)
-    named = [(config, found) for found in _sets(node, kube) for config in found.configs if config.key == key]
-    told = {_modes(config, found): (config, found) for config, found in named}
+    named = [(one.config, one.config_set) for one in running if one.key == key]
+    told = {_modes(config, found): (config, found) for config, found in named if config}
     if key and len(told) == 1:
         modes, (config, found) = next(iter(told.items()))
         if modes:
@@ -58,32 +66,24 @@ def _chosen(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
             yield Belief(modes, words, node.label_places.get(LABEL, node.place), True)
 
 
-def _sets(node: KubeNode, kube: KubeFiles) -> list[ConfigSet]:
-    """The sets whose users run on the node: those that ask for the node's labels, where there are any."""
-    here = [found for found in kube.sets if selected(found.selector, node)]
-    return [found for found in here if found.selector] or here
-
-
-def _default(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
-    """The config without a label, where there is one set for the node and it is known to be used.
+def _default(running: Sequence[Running]) -> Iterator[Belief]:
+    """The config without a label, where there is one set for the node, and one config or a user that is known.
 
     A set that is there for nodes with a label of this one's was chosen by that label.
     """
-    sets = _sets(node, kube)
-    found = sets[0] if len(sets) == 1 else None
-    key = choose("", found.keys, found.settings) if found else EMPTY
-    if found is None or isinstance(key, Died) or key == EMPTY or not (found.managed or len(found.configs) == 1):
+    one = running[0] if len(running) == 1 else None
+    config, found = (one.config, one.config_set) if one else (None, None)
+    if one is None or config is None or found is None or (one.guess and len(found.configs) != 1):
         return
-    config = next(config for config in found.configs if config.key == key)
     modes = _modes(config, found)
     if modes:
-        words = f"its config is {key} with {_sharing(config)} ({found.source})"
+        words = f"its config is {one.key} with {_sharing(config)} ({found.source})"
         yield Belief(modes, words, config.place, bool(found.selector))
 
 
 def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
     """The modes that a config leaves possible; empty where it says nothing, or is refused."""
-    read = read_config(config.text).config
+    read = _read(config.text)
     if read is None:
         return frozenset()
     if read.sharing == "mps":
@@ -98,6 +98,11 @@ def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
     return frozenset((Mode.TIME_SLICING, Mode.MIG)) if cut or strategy == "single" else frozenset((Mode.TIME_SLICING,))
 
 
+@lru_cache(maxsize=256)
+def _read(text: str) -> PluginConfig | None:
+    return read_config(text).config
+
+
 def _strategy(config: PluginConfig, found: ConfigSet) -> tuple[str, bool]:
     """The MIG strategy in force, and whether somebody wrote it: a variable beats the file (flags.go)."""
     if found.env and found.env.get("MIG_STRATEGY"):
@@ -109,7 +114,7 @@ def _strategy(config: PluginConfig, found: ConfigSet) -> tuple[str, bool]:
 
 
 def _sharing(config: Config) -> str:
-    read = read_config(config.text).config
+    read = _read(config.text)
     sharing = read.sharing if read else "none"
     return "no sharing" if sharing == "none" else sharing
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, MigFile
 from hybridgpu.consumers.kubernetes.migspec import MigEntry, read_mig
@@ -19,10 +20,16 @@ def layouts(node: KubeNode, kube: KubeFiles) -> tuple[tuple[MigFile, tuple[MigEn
         return ()
     found = []
     for file in kube.mig_files:
-        read = read_mig(file.text).file
-        if read and name in read.configs:
-            found.append((file, read.configs[name]))
+        configs = _configs(file.text)
+        if name in configs:
+            found.append((file, configs[name]))
     return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _configs(text: str) -> Mapping[str, tuple[MigEntry, ...]]:
+    file = read_mig(text).file
+    return file.configs if file else {}
 
 
 def instances(entries: Sequence[MigEntry], cards: int) -> Counter[str] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.kubecards import devices, is_split
-from hybridgpu.check.cross.kubemode import Belief, beliefs
+from hybridgpu.check.cross.kubemode import Belief, Believing
 from hybridgpu.check.cross.miglayout import CONFIG, layouts
 from hybridgpu.check.cross.miglayout import instances as laid_out
 from hybridgpu.check.cross.pairs import Pair
@@ -32,7 +32,7 @@ SHARING_DIFFERS = Rule(
     "One scheduler gives a node's cards out whole, the other shares them out: whoever was promised a card of its own "
     "gets one that others may be on once the other side is open.",
     "Give the node one mode on both sides: shard in Slurm where Kubernetes has timeSlicing, neither of them elsewhere.",
-    "docs/modes.md",
+    "k8s-device-plugin v0.20.0 README (time-slicing gives no exclusive access); slurm gres.html (shard)",
 )
 INSTANCES_DIFFER = Rule(
     "site-mig-instances-differ",
@@ -57,13 +57,16 @@ _CUT = frozenset((Mode.MIG,))
 def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
     """Findings on every node whose two sides cannot both be true."""
     groups = Groups()
+    believing = Believing(kube)
     for pair in pairs:
         offer = pair.slurm.offer
         if offer is None or not offer.gpus or pair.slurm.closed:
             continue
+        if is_split(pair.slurm, pair.kube, pair.facts, kube.operands):
+            continue  # other cards, which may be cut otherwise
         mine = modes(offer)
         closed = fence(pair.kube) is Fence.CLOSED
-        told = beliefs(pair.kube, kube)
+        told = believing.of(pair.kube)
         differing = [b for b in told if not mine & b.modes and (not closed or _counts_when_closed(mine, b))]
         if differing:
             _add(groups, pair, mine, differing)
@@ -100,7 +103,7 @@ def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool
     """Both sides have MIG: the instances, by the layout that the label chooses, else as the Node shows them."""
     offer = pair.slurm.offer
     counted = instances(offer) if offer else None
-    if offer is None or counted is None or is_split(pair.slurm, pair.kube, pair.facts, kube.operands):
+    if offer is None or counted is None:
         return
     mine: Counter[str] = Counter()
     for name, count in counted.items():

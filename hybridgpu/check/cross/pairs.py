@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.hostname import Directory
 from hybridgpu.check.cross.slurmnode import SlurmNode
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.facts import Facts
+from hybridgpu.model.hostname import Directory
 from hybridgpu.model.site import NodeConfig
 
 
@@ -23,26 +23,14 @@ class Pair:
     config: NodeConfig | None = None
 
 
-def kube_names(node: KubeNode) -> tuple[str, ...]:
-    """A Node's own name, and the host name that its kubelet labels it with."""
-    host = node.labels.get("kubernetes.io/hostname", "")
-    return (node.name, host) if host else (node.name,)
-
-
 def nodes_by_name(nodes: Iterable[KubeNode]) -> Directory[KubeNode]:
     """Node objects by their names."""
-    directory: Directory[KubeNode] = Directory()
-    for node in nodes:
-        directory.add(kube_names(node), node)
-    return directory
+    return Directory.of((node.host_names, node) for node in nodes)
 
 
 def facts_by_name(facts: Mapping[str, Facts]) -> Directory[Facts]:
     """Facts by the name that they say."""
-    directory: Directory[Facts] = Directory()
-    for name, told in facts.items():
-        directory.add((name,), told)
-    return directory
+    return Directory.of(((name,), told) for name, told in facts.items())
 
 
 def configs_by_name(inventories: Iterable[Loaded]) -> Directory[NodeConfig]:

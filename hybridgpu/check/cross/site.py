@@ -24,6 +24,8 @@ def cross_check(
     slurm: Sequence[SlurmSide], kube: KubeFiles, facts: Mapping[str, Facts], inventories: Sequence[Loaded]
 ) -> Iterator[Finding]:
     """Every contradiction between the sides of one site; nothing where one side only is given."""
+    if kube == KubeFiles() and not facts and not inventories:
+        return
     configs, told, objects = configs_by_name(inventories), facts_by_name(facts), nodes_by_name(kube.nodes)
     pairs: list[Pair] = []
     every: list[SlurmNode] = []
@@ -39,5 +41,5 @@ def cross_check(
         pairs += mine
     yield from judge_node_objects(kube, inventories)
     yield from judge_upgrades(kube, pairs, any(node.has_gpus for node in every), inventories)
-    yield from judge_tolerations(kube, inventories)
+    yield from judge_tolerations(kube, pairs, inventories)
     yield from judge_cards(every, kube.nodes, told, hosts_by_name(inventories))

@@ -7,19 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.slurmstate import openness
 from hybridgpu.consumers.slurm.conf import NodeRecord
 from hybridgpu.consumers.slurm.given import SlurmSide
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
-from hybridgpu.consumers.slurm.nodeline import node_names
-from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.hostnames import host_names
+from hybridgpu.consumers.slurm.openness import openness
 from hybridgpu.model.finding import Place
 from hybridgpu.model.offer import SlurmDevice, SlurmOffer
 from hybridgpu.model.sharing import Mode
 
 _PROFILE = re.compile(r"(?:^|[_.-])((?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb(?:[+.-][a-z0-9.,-]+)?)$", re.IGNORECASE)
 _CARD = re.compile(r"/dev/nvidia([0-9]+)")
-_HOST = re.compile(r"[A-Za-z][A-Za-z0-9.-]*|[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +56,11 @@ class SlurmNode:
 def slurm_nodes(side: SlurmSide) -> Iterator[SlurmNode]:
     """Every node of a cluster, in the order of the lines."""
     release = side.consumption.release
-    opened = openness(side.tree, release)
+    opened = openness(side.tree.files, release)
     for record in side.tree.files.nodes:
-        names = node_names(record, release)
-        others = [_paired(record, key, len(names), release) for key in ("nodehostname", "nodeaddr")]
-        for position, name in enumerate(names):
-            aliases = (name, *(values[position] for values in others if values))
-            offer = side.consumption.offer_of(name)
-            yield SlurmNode(name, tuple(dict.fromkeys(aliases)), record, offer, opened.closed(name, record))
-
-
-def _paired(record: NodeRecord, key: str, count: int, release: Release) -> tuple[str, ...]:
-    """The host names that a key gives the nodes of the line, one each; () where it gives none, or addresses."""
-    try:
-        values = expand(record.text(key) or "", release.hostlist_suffix)
-    except BadHostlist:
-        return ()
-    return values if len(values) == count and all(_HOST.fullmatch(value) for value in values) else ()
+        for names in host_names(record, release):
+            offer = side.consumption.offer_of(names[0])
+            yield SlurmNode(names[0], names, record, offer, opened.closed(names[0], record))
 
 
 def profile(device: SlurmDevice) -> str | None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.groups import Groups
+from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Toleration
+from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
@@ -36,6 +38,7 @@ FENCE_NOT_TOLERATED = Rule(
 )
 
 _OURS = "hybridgpu.io/"
+_OPERANDS = "nvidia.com/gpu.deploy.operands"
 _CLOSED = Taint(CLOSED_TAINT, "", "NoSchedule", Place("", 1))
 _BY_KUBERNETES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 """Taints that the DaemonSet controller tolerates by itself, or that stand on no node for work."""
@@ -51,12 +54,17 @@ class Tolerating:
     selector: Mapping[str, str]
 
 
-def judge_tolerations(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterator[Finding]:
-    """Findings on the taints of GPU nodes, and on our own taint where an inventory says that we will set it."""
+def judge_tolerations(kube: KubeFiles, pairs: Sequence[Pair], inventories: Sequence[Loaded]) -> Iterator[Finding]:
+    """Findings on the taints of GPU nodes, and on our own taint where an inventory says that we will set it.
+
+    A closed Node may show nothing of its GPUs: then Slurm's line of the same host tells.
+    """
     pods = list(_pods(kube))
     told: set[Place] = set()
     groups = Groups()
-    for node in (node for node in kube.nodes if node.has_gpus):
+    in_slurm = {id(pair.kube) for pair in pairs if pair.slurm.has_gpus}
+    wanted = (node for node in kube.nodes if node.labels.get(_OPERANDS) != "false")
+    for node in (node for node in wanted if node.has_gpus or id(node) in in_slurm):
         for taint in (taint for taint in node.taints if _matters(taint, node)):
             for who in (who for who in pods if selected(who.selector, node)):
                 if not _tolerate(who.tolerations, taint):
@@ -71,17 +79,6 @@ def judge_tolerations(kube: KubeFiles, inventories: Sequence[Loaded]) -> Iterato
             message = f"{who.title} does not tolerate {CLOSED_TAINT}, and {both[0]} has nodes in both schedulers"
             related = (Related(both[1], "a node in both"),)
             yield Finding(FENCE_NOT_TOLERATED, who.place, message, FENCE_NOT_TOLERATED.fix, related)
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """As Kubernetes decides it (k8s.io/api core/v1 Toleration.ToleratesTaint)."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and (toleration.value or "") == taint.value
 
 
 def _tolerate(tolerations: Iterable[Toleration], taint: Taint) -> bool:

@@ -26,6 +26,7 @@ UPGRADES = Rule(
 
 _SKIP = "nvidia.com/gpu-driver-upgrade.skip"
 _DRIVER = "nvidia.com/gpu.deploy.driver"
+_OPERANDS = "nvidia.com/gpu.deploy.operands"
 _KEY = "driver.upgradePolicy.autoUpgrade"
 
 
@@ -67,7 +68,7 @@ def _stand(count: int) -> str:
 def _both(pairs: Sequence[Pair], inventories: Sequence[Loaded], *, known: bool) -> Iterator[tuple[str, Place]]:
     if known:
         for pair in pairs:
-            if pair.kube.has_gpus and pair.slurm.has_gpus and not _left_out(pair.kube):
+            if pair.slurm.has_gpus and not _left_out(pair.kube):
                 yield pair.slurm.name, pair.slurm.place
         return
     for loaded in inventories:
@@ -77,7 +78,8 @@ def _both(pairs: Sequence[Pair], inventories: Sequence[Loaded], *, known: bool) 
 
 
 def _left_out(node: KubeNode) -> bool:
-    return node.labels.get(_SKIP) == "true" or node.labels.get(_DRIVER) in ("false", "pre-installed")
+    off = node.labels.get(_DRIVER) in ("false", "pre-installed") or node.labels.get(_OPERANDS) == "false"
+    return off or node.labels.get(_SKIP) == "true"
 
 
 def _named(inventories: Sequence[Loaded]) -> bool:

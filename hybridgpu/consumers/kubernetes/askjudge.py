@@ -14,6 +14,7 @@ from hybridgpu.consumers.kubernetes.eligible import Eligible
 from hybridgpu.consumers.kubernetes.given import Ask, Bound, KubeFiles, Workload
 from hybridgpu.consumers.kubernetes.gpunames import is_impossible, is_taken, likely
 from hybridgpu.consumers.kubernetes.names import Names, Source, offered, offering
+from hybridgpu.consumers.kubernetes.taintjudge import judge_taints
 from hybridgpu.consumers.kubernetes.whynot import instead, why_not
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Related
@@ -36,6 +37,9 @@ def judge_workload(workload: Workload, bounds: Iterable[Bound], where: Eligible)
     for resource, place in workload.pod_level:
         message = f"{resource} stands in the resources of the pod, where only cpu, memory and hugepages may"
         yield Finding(rules.REFUSED, place, message, "give it to a container as a limit")
+    for one in workload.misplaced:
+        message = f"{one.name} stands under {one.under}, where nobody looks for it: the pods get no GPU"
+        yield Finding(rules.MISPLACED, one.place, message, one.right)
     for ask in workload.asks:
         refused = _refused(ask, bounds, workload)
         if refused:
@@ -51,7 +55,8 @@ def judge_workload(workload: Workload, bounds: Iterable[Bound], where: Eligible)
             "whatever it was given"
         )
         yield Finding(rules.VISIBLE, workload.visible, message, rules.VISIBLE.fix)
-    yield from where.judge_selector(workload)
+    selector = tuple(where.judge_selector(workload))
+    yield from selector or judge_taints(workload, where)
 
 
 def _refused(ask: Ask, bounds: Iterable[Bound], workload: Workload) -> str | None:

@@ -15,6 +15,14 @@ REFUSED = Rule(
     "Give the number as a limit alone: the request follows it.",
     f"{_API}; Kubernetes docs, extended resources",
 )
+MISPLACED = Rule(
+    "k8s-ask-misplaced",
+    Severity.ERROR,
+    "kubectl's strict validation refuses the object; applied without it the key is dropped, and the pods start without "
+    "a GPU.",
+    "Write resources: {limits: {nvidia.com/gpu: N}} in the container.",
+    f"{_API}, fieldValidation; Kubernetes core/v1 ResourceRequirements",
+)
 NAME = Rule(
     "k8s-ask-name",
     Severity.ERROR,
@@ -69,9 +77,17 @@ VISIBLE = Rule(
 SELECTOR = Rule(
     "k8s-ask-selects-nothing",
     Severity.WARNING,
-    "No node has the label value that the pod selects: it pends for ever.",
-    "Select a value that the nodes have.",
+    "No node has the label that the pod selects: it pends for ever.",
+    "Select a label and a value that the nodes have.",
     "kube-scheduler, NodeAffinity",
+)
+
+NOT_TOLERATED = Rule(
+    "k8s-ask-taint-not-tolerated",
+    Severity.WARNING,
+    "Every node that offers the GPUs has a taint that the pods do not tolerate: they pend for ever.",
+    "Add a toleration of the taint to the pods.",
+    "kube-scheduler, TaintToleration; Kubernetes docs, ExtendedResourceToleration",
 )
 
 QUOTA_UNENFORCED = Rule(
@@ -105,7 +121,8 @@ BOUND_NOT_OFFERED = Rule(
 BOUND_HALF = Rule(
     "k8s-quota-half",
     Severity.WARNING,
-    "Shares or MIG devices have names of their own beside the cards that the quota counts: any number of them is given.",
+    "Shares or MIG devices have names of their own beside the cards that the quota counts: any number of them is given "
+    "out.",
     "Give the quota a number for each of the names.",
     f"{_PLUGIN} api/config/v1 replicas.go; {_API}",
 )
@@ -126,6 +143,7 @@ LIMIT_REFUSES = Rule(
 )
 
 RULES = (
-    *(REFUSED, NAME, NOT_OFFERED, MORE_THAN_ONE, MORE_THAN_ONE_SOMEWHERE, NEVER_FITS, SHM, VISIBLE, SELECTOR),
+    *(REFUSED, MISPLACED, NAME, NOT_OFFERED, MORE_THAN_ONE, MORE_THAN_ONE_SOMEWHERE, NEVER_FITS, SHM, VISIBLE),
+    *(SELECTOR, NOT_TOLERATED),
     *(QUOTA_UNENFORCED, BOUND_REFUSED, BOUND_NAME, BOUND_NOT_OFFERED, BOUND_HALF, LIMIT_FILLS, LIMIT_REFUSES),
 )

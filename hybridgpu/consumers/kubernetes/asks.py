@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from hybridgpu.consumers.kubernetes.container import VISIBLE
 from hybridgpu.consumers.kubernetes.given import Ask, Bound, Toleration, Workload
-from hybridgpu.consumers.kubernetes.gpunames import is_ours
+from hybridgpu.consumers.kubernetes.gpunames import is_ours, quota_key
+from hybridgpu.consumers.kubernetes.misplaced import misplaced
 from hybridgpu.consumers.kubernetes.podtemplates import Template, is_own_kind, maps, templates, text
 from hybridgpu.consumers.kubernetes.quantity import Quantity, read_quantity
+from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoKey, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest, at
 from hybridgpu.model.finding import Place
@@ -19,7 +21,6 @@ from hybridgpu.model.finding import Place
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of a container
 _NOTHING_VISIBLE = ("", "void", "none")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-_QUOTA_PREFIXES = ("requests.", "limits.")
 
 
 def read_workload(manifest: Manifest) -> Workload | None:
@@ -28,26 +29,32 @@ def read_workload(manifest: Manifest) -> Workload | None:
     asks = tuple(ask for number, each in enumerate(found) for ask in _asks(manifest, each, number))
     pod_level = tuple(each for template in found for each in _pod_level(manifest, template))
     visible = next((seen for each in found for seen in _visible(manifest, each)), None)
-    if not asks and not pod_level and visible is None:
+    elsewhere = misplaced(manifest, found)
+    if not asks and not pod_level and not elsewhere and visible is None:
         return None
     asking = [each for number, each in enumerate(found) if any(ask.template == number for ask in asks)] or list(found)
     shm = next((seen for each in asking for seen in _shm(manifest, each, asks)), None)
-    chosen = [_selector(each) for each in asking]
+    chosen = [_selector(manifest, each) for each in asking]
+    selector = _common([{key: value for key, (value, _) in labels.items()} for labels, _ in chosen])
+    tolerated = [(item, manifest.place(node)) for each in asking for item, node in _tolerations(each.spec)]
     return Workload(
         title=manifest.title,
         kind=manifest.kind,
         namespace=manifest.namespace,
         place=manifest.place(),
         asks=asks,
-        node_selector=_common([labels for labels, _ in chosen]),
+        node_selector=selector,
         node_name=text(asking[0].spec.get("nodeName")) if len(asking) == 1 else "",
-        tolerations=_tolerations(asking[0].spec),
+        selector_places={key: place for key, (_, place) in chosen[0][0].items() if key in selector},
+        tolerations=tuple(item for item, _ in tolerated),
+        toleration_places=tuple(place for _, place in tolerated),
         shm=shm[1] if shm else None,
         visible=visible[1] if visible else None,
         shm_of=shm[0] if shm else "",
         visible_text=visible[0] if visible else "",
         choosy=any(more for _, more in chosen) or len(asking) > 1,
         pod_level=pod_level,
+        misplaced=elsewhere,
         known=is_own_kind(manifest),
     )
 
@@ -117,10 +124,11 @@ def _shm(manifest: Manifest, template: Template, asks: tuple[Ask, ...]) -> Itera
                 yield name, manifest.place(path)
 
 
-def _selector(template: Template) -> tuple[dict[str, str], bool]:
-    """The labels that a node must have, and whether more is demanded of it than labels can say here."""
+def _selector(manifest: Manifest, template: Template) -> tuple[dict[str, tuple[str, Place]], bool]:
+    """The labels that a node must have, with their places, and whether more is demanded than labels can say here."""
     entries = template.spec.get("nodeSelector")
-    labels = {key.name: text(value) for key, value in entries.entries} if isinstance(entries, GoMap) else {}
+    pairs = entries.entries if isinstance(entries, GoMap) else ()
+    labels = {key.name: (text(value), manifest.place(key)) for key, value in pairs}
     path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     terms = maps(at(template.spec, *path))
     choosy = len(terms) > 1
@@ -128,7 +136,7 @@ def _selector(template: Template) -> tuple[dict[str, str], bool]:
         values = expression.get("values")
         listed = [text(item) for item in getattr(values, "items", ())]
         if text(expression.get("operator")) == "In" and len(listed) == 1:
-            labels.setdefault(text(expression.get("key")), listed[0])
+            labels.setdefault(text(expression.get("key")), (listed[0], manifest.place(expression.get("key"))))
         else:
             choosy = True
     return labels, choosy
@@ -139,21 +147,15 @@ def _common(selectors: list[dict[str, str]]) -> Mapping[str, str]:
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
-def _tolerations(spec: GoMap) -> tuple[Toleration, ...]:
-    def given(toleration: GoMap, key: str) -> str | None:
-        return text(toleration.get(key)) if toleration.get(key) is not None else None
-
-    return tuple(
-        Toleration(given(each, "key"), given(each, "operator"), given(each, "value"), given(each, "effect"))
-        for each in maps(spec.get("tolerations"))
-    )
+def _tolerations(spec: GoMap) -> Iterator[tuple[Toleration, GoMap]]:
+    yield from zip(read_tolerations(spec.get("tolerations")) or (), maps(spec.get("tolerations")), strict=True)
 
 
 def _hard(manifest: Manifest) -> Iterator[Bound]:
     for key, value in manifest.mapping("spec", "hard"):
-        if is_ours(key.name):
-            prefix = next((each for each in _QUOTA_PREFIXES if key.name.startswith(each)), "")
-            yield _bound(manifest, key, value, key.name, key.name.removeprefix(prefix))
+        resource = quota_key(key.name)[1]
+        if is_ours(resource):
+            yield _bound(manifest, key, value, key.name, resource)
 
 
 def _limits(manifest: Manifest) -> Iterator[Bound]:

@@ -51,18 +51,23 @@ def judge_bounds(bounds: Iterable[Bound], names: Names) -> Iterator[Finding]:
         if about not in told_of:
             told_of.add(about)
             yield from _names(bound, names, in_namespace[bound.namespace])
-    yield from _defaults(every)
+    yield from _defaults(bound for bound in every if not is_impossible(bound.resource) or bound.resource in names.all)
 
 
 def _refused(bound: Bound) -> str:
     """Why the API server refuses the object, or ""."""
     written = bound.field if bound.kind == _QUOTA else bound.resource
-    if not is_taken(bound.resource):
+    if not is_taken(bound.resource) or (bound.kind == _QUOTA and not _is_key(bound)):
         return f"{bound.title}: {shown(written)} is no name of a resource that the API server takes"
     whole = bound.kind == _QUOTA and not bound.field.startswith(_COUNTED)
     if bound.wrong and (whole or bound.wrong != NOT_WHOLE):
         return f"{bound.title}: {shown(bound.text)} for {shown(written)} {bound.wrong}"
     return ""
+
+
+def _is_key(bound: Bound) -> bool:
+    """Whether the API server takes the key of a quota whose prefix is none that it knows."""
+    return bound.field.startswith((_COUNTED, "limits.")) or is_taken(bound.field)
 
 
 def _repeats(bound: Bound, counted: Mapping[tuple[str, str], int]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hybridgpu.consumers.kubernetes.block import Block, block_of
 from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
-from hybridgpu.consumers.kubernetes.configmaps import configs_of, not_strings
+from hybridgpu.consumers.kubernetes.configmaps import configs_of, is_plugin_config, not_strings
 from hybridgpu.consumers.kubernetes.given import Chart, ConfigSet
 from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
@@ -52,6 +52,8 @@ FALLBACK = Rule(
 )
 RULES = (MISSPELT, NAME_AND_MAP, NAMESPACE, FALLBACK)
 
+PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
+
 FALLBACKS = ("named", "single", "empty")
 _TOP = (
     "config compatWithCPUManager migStrategy failOnInitError deviceListStrategy deviceIDStrategy nvidiaDriverRoot "
@@ -85,6 +87,7 @@ VARIABLES = {variable: key for key, variable in (*_TEXTS.items(), *_SWITCHES.ite
 """The plugin's variables, and the value of the chart that each comes from."""
 
 _MPS_ROOT = "/run/nvidia/mps"
+_FEW = 2
 _OPERATORS = frozenset(("migManager", "driver", "toolkit", "operator", "daemonsets", "dcgm", "dcgmExporter", "mig"))
 """Blocks that only the operator's values have."""
 
@@ -98,17 +101,21 @@ class Told:
     findings: tuple[Finding, ...] = ()
 
 
-def is_plugin_chart(root: GoNode | None) -> bool:
-    """Whether values are the plugin chart's, and not the operator's, with which it shares some names."""
+def chart_of(root: GoNode | None) -> str:
+    """Whose values they are: PLUGIN_CHART's, OPERATOR_CHART's, or "" where they are some other chart's.
+
+    Both have names that many charts have (`config`, `driver`, `resources`): only what is their own tells.
+    """
     names = _names(root)
-    if names & _OPERATORS:
-        return False
-    if names & {"config", "mps", *_TEXTS, *_SWITCHES}:
-        return True
-    return names <= {"devicePlugin", "gfd", "nfd"} and _names(at(root, "devicePlugin")) <= {
-        "enabled",
-        "enableHostNetwork",
-    }
+    devices = _names(at(root, "devicePlugin")) - {"enabled", "enableHostNetwork"}
+    if "migManager" in names or devices or len(names & _OPERATORS) >= _FEW:
+        return OPERATOR_CHART
+    if names & {"devicePlugin", "gfd", *_TEXTS, *_SWITCHES}:
+        return PLUGIN_CHART
+    values = at(root, "config", "map")
+    configs = isinstance(values, GoMap) and any(is_plugin_config(value) for _, value in values.entries)
+    named = at(root, "config", "name") is not None and names <= {"config", "mps", "nodeSelector", "tolerations", "nfd"}
+    return PLUGIN_CHART if configs or named else ""
 
 
 def _names(node: GoNode | None) -> set[str]:

@@ -167,7 +167,8 @@ def _is_config(root: GoNode) -> bool:
         return str(version.value)[1:].isdigit() if isinstance(version, GoScalar) else False
     if numbered and any(isinstance(top.get(name), GoMap) for name in _BLOCKS):
         return True
-    return _speaks(root, _SEARCHED)
+    resources = {key.name for key, _ in r.entries} if isinstance(r := top.get("resources"), GoMap) else set()
+    return (numbered and bool(resources & {"gpus", "mig"})) or _speaks(root, _SEARCHED)
 
 
 def _speaks(node: GoNode, depth: int) -> bool:

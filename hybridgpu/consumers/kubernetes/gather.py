@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hybridgpu.consumers.kubernetes.asks import read_bounds, read_workload
-from hybridgpu.consumers.kubernetes.chartvalues import is_plugin_chart, read_chart_values
+from hybridgpu.consumers.kubernetes.chartvalues import OPERATOR_CHART, PLUGIN_CHART, chart_of, read_chart_values
 from hybridgpu.consumers.kubernetes.configmanager import OPERATOR, Settings
 from hybridgpu.consumers.kubernetes.configmaps import Held, judge_mig_key, read_config_map
 from hybridgpu.consumers.kubernetes.given import (
@@ -40,7 +40,6 @@ MOST_BYTES = 64 * 2**20
 """The largest file read, in bytes: `kubectl get nodes -o json` of some thousand nodes."""
 
 _READ = frozenset((Kind.MANIFEST, Kind.MIG_PARTED, Kind.PLUGIN_CONFIG, Kind.HELM_VALUES))
-_PLUGIN_CHART, _OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ def gather(given: Sequence[Input]) -> tuple[KubeFiles, tuple[Finding, ...]]:
     found.findings += _twice(found.mine)
     users = tuple(_users(found))
     files = KubeFiles(
-        sets=tuple(_used(config_set, users) for config_set in found.sets),
+        sets=tuple(used for config_set in found.sets for used in _used(config_set, users)),
         mig_files=tuple(found.mig),
         policies=tuple(found.policies),
         charts=tuple(found.charts),
@@ -130,7 +129,7 @@ def _object(manifest: Manifest, found: _Found) -> None:
         found.mine.append(manifest)
     elif manifest.kind == "HelmRelease":
         chart = manifest.text("spec", "chart", "spec", "chart") or ""
-        if chart in (_PLUGIN_CHART, _OPERATOR_CHART):
+        if chart in (PLUGIN_CHART, OPERATOR_CHART):
             _values(manifest, at(manifest.root, "spec", "values"), manifest.title, found, chart)
     elif operands := read_operands(manifest):
         found.operands += operands
@@ -143,13 +142,16 @@ def _values(manifest: Manifest, root: GoNode | None, title: str, found: _Found, 
     """Values of one of NVIDIA's two charts, or of a chart that brings them as parts."""
     if not isinstance(root, GoMap):
         return
-    found.mine.append(manifest)
-    for part in (_PLUGIN_CHART, _OPERATOR_CHART) if not chart else ():
+    for part in (PLUGIN_CHART, OPERATOR_CHART) if not chart else ():
         below = root.get(part)
         if isinstance(below, GoMap):
             _values(manifest, below, f"{title} {part}", found, part)
             return
-    if chart == _PLUGIN_CHART or (not chart and is_plugin_chart(root)):
+    chart = chart or chart_of(root)
+    if not chart:
+        return
+    found.mine.append(manifest)
+    if chart == PLUGIN_CHART:
         told = read_chart_values(manifest, root, title)
         found.charts.append(told.chart)
         found.sets += told.sets
@@ -211,16 +213,18 @@ def _users(found: _Found) -> Iterator[_User]:
             yield _User(operand.config_map, operand.namespace, settings_there, operand.env, place, operand.selector)
 
 
-def _used(config_set: ConfigSet, users: Sequence[_User]) -> ConfigSet:
-    """The set with the settings and variables of the first who uses it."""
+def _used(config_set: ConfigSet, users: Sequence[_User]) -> tuple[ConfigSet, ...]:
+    """The set with the settings and variables of who uses it: of the first for each selection of nodes."""
     if config_set.managed or not config_set.name:
-        return config_set
+        return (config_set,)
+    found: dict[frozenset[tuple[str, str]], ConfigSet] = {}
     for user in users:
         elsewhere = user.namespace and config_set.namespace and user.namespace != config_set.namespace
-        if user.name == config_set.name and not elsewhere:
+        selects = frozenset(user.selector.items())
+        if user.name == config_set.name and not elsewhere and selects not in found:
             used = replace(config_set, env=user.env, user=user.place, selector=user.selector, operator=user.operator)
-            return used if user.settings is None else replace(used, managed=True, settings=user.settings)
-    return config_set
+            found[selects] = used if user.settings is None else replace(used, managed=True, settings=user.settings)
+    return tuple(found.values()) or (config_set,)
 
 
 def _twice(manifests: Iterable[Manifest]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.node import Node
 from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Place
@@ -47,11 +48,12 @@ class ConfigSet:
     user: Place | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
     operator: bool = False
+    keys: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """Key to text, as configmanager takes them."""
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """Key to text, as configmanager takes them."""
-        return {config.key: config.text for config in self.configs}
+    def __post_init__(self) -> None:
+        """Once, since every node asks."""
+        object.__setattr__(self, "keys", {config.key: config.text for config in self.configs})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,12 @@ class KubeNode:
     cards: Node | None
 
     @property
+    def host_names(self) -> tuple[str, ...]:
+        """Its own name, and the host name that its kubelet labels it with."""
+        host = self.labels.get("kubernetes.io/hostname", "")
+        return (self.name, host) if host else (self.name,)
+
+    @property
     def offers(self) -> bool:
         """Whether it offers GPUs, as far as the file shows: allocatable, else labels that say so."""
         if self.allocatable is not None:
@@ -182,8 +190,8 @@ class KubeNode:
     @property
     def has_gpus(self) -> bool:
         """Whether it has GPUs at all, as far as the file shows."""
-        count = self.labels.get("nvidia.com/gpu.count", "")
-        present = self.labels.get("nvidia.com/gpu.present") == "true" or (count.isdigit() and int(count) > 0)
+        count = label_number(self.labels.get("nvidia.com/gpu.count"))
+        present = self.labels.get("nvidia.com/gpu.present") == "true" or bool(count)
         chosen = {"nvidia.com/device-plugin.config", "nvidia.com/mig.config", "hybridgpu.io/config"} & set(self.labels)
         return present or bool(chosen) or bool(self.allocatable and any(self.allocatable.values()))
 
@@ -210,13 +218,24 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A GPU that is asked for where nobody looks: `under` which keys, and what to write instead, in words."""
+
+    name: str
+    under: str
+    right: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A Pod, or what makes pods, and what its containers ask for (limits; requests where there is no limit).
 
     `shm` is where a container that asks for GPUs, `shm_of`, mounts a volume of its own on /dev/shm. `visible` is where
     a container sets NVIDIA_VISIBLE_DEVICES to something other than void or none, `visible_text` to what. The node
     selector has what an affinity demands in the same way, and of several templates what all demand; `choosy`: there is
-    more that chooses nodes. `pod_level` are GPUs asked for by the pod and no container. `known`: Kubernetes' own kind.
+    more that chooses nodes. Tolerations are those of all templates together, `toleration_places` one for each.
+    `pod_level` are GPUs asked for by the pod and no container. `known`: Kubernetes' own kind.
     """
 
     title: str
@@ -226,13 +245,16 @@ class Workload:
     asks: tuple[Ask, ...]
     node_selector: Mapping[str, str]
     node_name: str = ""
+    selector_places: Mapping[str, Place] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
+    toleration_places: tuple[Place, ...] = ()
     shm: Place | None = None
     visible: Place | None = None
     shm_of: str = ""
     visible_text: str = ""
     choosy: bool = False
     pod_level: tuple[tuple[str, Place], ...] = ()
+    misplaced: tuple[Misplaced, ...] = ()
     known: bool = True
 
 

@@ -23,6 +23,7 @@ _OTHERS = frozenset(("gpumem", "gpumem-percentage", "gpucores", "gpu-mem", "gpu-
 """Resources below nvidia.com/ that HAMi, KubeVirt and Kata offer."""
 _DOMAIN_FORM = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.A)
 _NAME_FORM = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.A)
+_PREFIXED = re.compile(r"([A-Za-z]{3,12})[.:/_ -]+(.+)", re.A)
 _LONG_GONE = "alpha.kubernetes.io/nvidia-gpu"
 
 
@@ -52,6 +53,17 @@ def is_ours(name: str) -> bool:
     if lower in _OTHERS:
         return False
     return lower.startswith(("gpu", "mig")) or is_slip(lower, "gpu") or is_slip(lower, "gpu.shared")
+
+
+def quota_key(name: str) -> tuple[str, str]:
+    """A quota's key as what stands before the resource (`requests.`, or a slip of it) and the resource's name."""
+    for word in _QUOTA:
+        if name.startswith(word):
+            return word, name.removeprefix(word)
+    found = _PREFIXED.fullmatch(name)
+    if found and is_ours(found[2]) and any(is_slip(found[1], word.rstrip(".")) for word in _QUOTA):
+        return name[: found.start(2)], found[2]
+    return "", name
 
 
 def is_impossible(name: str) -> bool:

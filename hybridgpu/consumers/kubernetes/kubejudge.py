@@ -13,7 +13,7 @@ from hybridgpu.consumers.kubernetes.operands import PLUGIN_PROGRAM
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
 from hybridgpu.consumers.kubernetes.policy import plugin_env
 from hybridgpu.consumers.kubernetes.policyjudge import default_place, judge_policy, judge_unused
-from hybridgpu.consumers.kubernetes.setjudge import Users, judge_built_in, judge_labels, judge_set
+from hybridgpu.consumers.kubernetes.setjudge import Users, judge_built_in, judge_set
 from hybridgpu.consumers.kubernetes.variables import judge_variables
 from hybridgpu.files.quoting import shown
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -36,9 +36,9 @@ def judge_configuration(files: KubeFiles) -> Iterator[Finding]:
     cut = replace(files, nodes=as_cut(files))
     users = Users(cut)
     for config_set in files.sets:
-        for finding in judge_set(config_set, users.nodes_of(config_set)):
+        for finding in judge_set(config_set, users):
             yield _at_default(finding, config_set, files) if finding.rule is DEFAULT_WITHOUT_KEY else finding
-    yield from judge_labels(files.nodes, users)
+    yield from users.judge_labels(files.nodes)
     for policy in files.policies:
         yield from judge_policy(policy, files)
         if not policy.config_name:

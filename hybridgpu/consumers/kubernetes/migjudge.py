@@ -13,9 +13,11 @@ from hybridgpu.consumers.kubernetes.migparted import VENDOR, filter_id, gpu_inst
 from hybridgpu.consumers.kubernetes.migprofile import ProfileName, parse_profile
 from hybridgpu.consumers.kubernetes.migspec import MigEntry, MigFile, Wrong, read_mig
 from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.treepath import Paths
 from hybridgpu.consumers.kubernetes.yamlrules import judge_number, judge_yaml
 from hybridgpu.files.gotree import GoMap
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
@@ -37,8 +39,11 @@ def judge_mig_file(
     findings = list(judge_yaml(reading.yaml, where))
     if reading.error:
         place = where(reading.error.line, reading.error.column)
-        findings.append(Finding(rules.YAML, place, reading.error.words, rules.YAML.fix))
-    findings += [_wrong(wrong, where) for wrong in reading.wrong]
+        words = with_tab(reading.error.words, text, reading.error.line)
+        findings.append(Finding(rules.YAML, place, words, rules.YAML.fix))
+    if reading.wrong:
+        paths = Paths(reading.yaml.root)
+        findings += [_wrong(wrong, paths, where) for wrong in reading.wrong]
     if reading.file is not None:
         findings += _file(reading.file, where)
         for name, entries in reading.file.configs.items():
@@ -47,12 +52,13 @@ def judge_mig_file(
     return tuple(dict.fromkeys(findings))
 
 
-def _wrong(wrong: Wrong, where: Where) -> Finding:
+def _wrong(wrong: Wrong, paths: Paths, where: Where) -> Finding:
     """A mistake of form; mig-parted refuses the whole file for it, whichever config is asked for."""
     failure = wrong.failure
     about = getattr(failure, "about", "")
     rule = rules.PROFILE if about == "profile" else rules.FORM
-    words = f"config {shown(wrong.config)}: {failure.words}" if wrong.config else failure.words
+    said = paths.located(failure.node, failure.words)
+    words = f"config {shown(wrong.config)}: {said}" if wrong.config else said
     hint = rule.fix
     name = getattr(failure.node, "name", "")
     base, dot, attribute = name.rpartition("gb.")

@@ -20,6 +20,9 @@ VENDOR = 0x10DE
 _ORDERINGS = "error setting MIGConfig: error attempting multiple config orderings: all orderings failed"
 _IN_USE = "error clearing existing MIG configurations: error walking gpu instances: In use by another client"
 
+_MOST = 64
+"""More MIG devices than any card holds: a file may ask for any number."""
+
 Config = Sequence[MigEntry]
 
 
@@ -155,22 +158,30 @@ def instances(entry: MigEntry, card: Card, node: Node) -> tuple[Instance, ...] |
     whole = gpu_instances(wanted)
     if card.model is not None and isinstance(arrange(card.model, whole), Misfit):
         return None
+    if wanted.total() > _MOST:
+        return None
     ordered = sorted(wanted.elements(), key=lambda name: (-name.g, -name.c, name.sign, name.attributes))
     return tuple(Instance(name.canonical) for name in ordered)
 
 
 def gpu_instances(wanted: Counter[ProfileName]) -> dict[str, int]:
     """The GPU instances that compute instances of part of one need: as few as hold them, largest first."""
-    free: dict[str, list[int]] = {}
-    for name in sorted(wanted.elements(), key=lambda name: -name.c):
+    rooms: dict[str, list[int]] = {}
+    found: Counter[str] = Counter()
+    for name in sorted(wanted, key=lambda name: -name.c):
         whole = replace(name, c=name.g).canonical
-        rooms = free.setdefault(whole, [])
-        at = next((i for i, room in enumerate(rooms) if room >= name.c), None)
-        if at is None:
-            rooms.append(name.g - name.c)
-        else:
-            rooms[at] -= name.c
-    return {whole: len(rooms) for whole, rooms in free.items()}
+        if name.c == name.g:
+            found[whole] += wanted[name]
+            continue
+        free = rooms.setdefault(whole, [])
+        for _ in range(min(wanted[name], _MOST)):
+            at = next((i for i, room in enumerate(free) if room >= name.c), None)
+            if at is None:
+                free.append(name.g - name.c)
+                found[whole] += 1
+            else:
+                free[at] -= name.c
+    return dict(found)
 
 
 def _known(name: ProfileName, cards: Sequence[Card]) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, Died, choose
+from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, choose
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import ConfigSet, KubeFiles, KubeNode
 from hybridgpu.consumers.kubernetes.gpunames import MIG, base, mig_names
 from hybridgpu.consumers.kubernetes.migcut import Cut, cut_of
+from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs, is_used, key_of
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.policy import plugin_env
 from hybridgpu.consumers.kubernetes.replicated import PREFIX, SHARED
@@ -40,7 +41,8 @@ class Source:
     """One config in force, or a Node's allocatable, and the names it offers.
 
     `key` is the label that chooses it, None where no label does; `nodes` those known to run it, None: not known.
-    `dropped` are names that its file gives and the plugin passes over (`rename`).
+    `dropped` are names that its file gives and the plugin passes over (`rename`); `selector`: the labels of the nodes
+    on which its plugin runs.
     """
 
     title: str
@@ -49,6 +51,7 @@ class Source:
     key: str | None = None
     nodes: frozenset[str] | None = None
     dropped: frozenset[str] = frozenset()
+    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +101,12 @@ def told(names: Iterable[str]) -> str:
 def offered(files: KubeFiles) -> Names:
     """What configs, policies, charts, DaemonSets and Nodes among the files offer together."""
     cut, seen = cut_of(files), _seen(files.nodes)
+    with_gpus = [node for node in files.nodes if node.has_gpus]
     sources: list[Source] = []
     complete = True
+    in_force = _in_force(files)
     for each in files.sets:
-        for key, nodes in _in_force(each, files.nodes).items():
+        for key, nodes in in_force[id(each)].items():
             text = "" if key == EMPTY else each.keys[key]
             config = PluginConfig() if key == EMPTY else read_config(text).config
             names = None if config is None else _names(config, each.env, cut, seen)
@@ -111,50 +116,61 @@ def offered(files: KubeFiles) -> Names:
             place = next((one.place for one in each.configs if one.key == key), each.place)
             title = f"{shown(key)} of {each.source}" if key else each.source
             title = f"{BUILT_IN} where no config is chosen" if key == EMPTY else title
-            label = None if key == EMPTY else key or None
-            sources.append(Source(title, place, names, label, nodes, _dropped(config)))
-    for title, place, env, named in _without_config(files):
+            label = None if key == EMPTY or (is_used(each) and not each.managed) else key or None
+            sources.append(Source(title, place, names, label, nodes, _dropped(config), each.selector))
+    for title, place, env, named, selector in _without_config(files):
         names = None if named else _names(PluginConfig(), env, cut, seen)
         if names is None:
             complete = False
         else:
-            sources.append(Source(f"{BUILT_IN} under {title}", place, names))
+            nodes = frozenset(n.name for n in with_gpus if selector.items() <= n.labels.items()) if selector else None
+            sources.append(Source(f"{BUILT_IN} under {title}", place, names, nodes=nodes or None, selector=selector))
     return names_of([*sources, *_allocatable(files.nodes)], complete)
 
 
-def _in_force(chosen_from: ConfigSet, nodes: Iterable[KubeNode]) -> dict[str, frozenset[str] | None]:
-    """The keys that are chosen, with the nodes known to choose them: by labels where there are Nodes, else all."""
-    keys, settings_ = chosen_from.keys, chosen_from.settings
-    every: dict[str, frozenset[str] | None] = dict.fromkeys(keys)
-    if chosen_from.managed and choose("", keys, settings_) == EMPTY:
-        every[EMPTY] = None
-    found: dict[str, set[str]] = defaultdict(set)
-    for node in nodes:
-        value = node.labels.get(LABEL, "")
-        if not node.has_gpus:
-            continue
-        if not value and not chosen_from.managed:
-            return every
-        key = choose(value, keys, settings_)
-        if not isinstance(key, Died):
-            found[key].add(node.name)
-    return {key: frozenset(chosen) for key, chosen in found.items()} or every
+def _in_force(files: KubeFiles) -> dict[int, dict[str, frozenset[str] | None]]:
+    """By the id of a set the keys that are chosen, with the nodes known to run them; all keys where none is known to.
+
+    Where nobody is known to use the sets, a Node without a label may run any key of any.
+    """
+    configs = NodeConfigs(files.sets)
+    found: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    any_key = False
+    for node in (node for node in files.nodes if node.has_gpus):
+        running = configs.running(node)
+        any_key = any_key or (not configs.used and not node.labels.get(LABEL) and all(one.guess for one in running))
+        for one in running:
+            found[id(one.config_set)][one.key].add(node.name)
+    in_force: dict[int, dict[str, frozenset[str] | None]] = {}
+    for each in files.sets:
+        known = {} if any_key else {key: frozenset(nodes) for key, nodes in found[id(each)].items()}
+        in_force[id(each)] = dict(known) or dict.fromkeys(_keys(each))
+    return in_force
 
 
-def _without_config(files: KubeFiles) -> Iterator[tuple[str, Place, Mapping[str, str], bool]]:
-    """Who starts the plugin without a config: title, place, variables, and whether it names one that was not given."""
+def _keys(config_set: ConfigSet) -> tuple[str, ...]:
+    """The keys that some node may run."""
+    if is_used(config_set) and not config_set.managed and (only := key_of("", config_set)) is not None:
+        return (only,)
+    built_in = config_set.managed and choose("", config_set.keys, config_set.settings) == EMPTY
+    return (*config_set.keys, *((EMPTY,) if built_in else ()))
+
+
+def _without_config(files: KubeFiles) -> Iterator[tuple[str, Place, Mapping[str, str], bool, Mapping[str, str]]]:
+    """Who starts the plugin without a config: title, place, variables, whether it names one that was not given, and
+    the labels of the nodes where it runs."""
     given = {each.name for each in files.sets}
     for policy in files.policies:
         if policy.config_name not in given or not policy.config_name:
-            yield policy.title, policy.place, plugin_env(policy), bool(policy.config_name)
+            yield policy.title, policy.place, plugin_env(policy), bool(policy.config_name), {}
     users = {each.user for each in files.sets}
     for chart in files.charts:
         if chart.plugin and chart.place not in users and (not chart.config_name or chart.config_name not in given):
-            yield chart.title, chart.place, chart.env, bool(chart.config_name)
+            yield chart.title, chart.place, chart.env, bool(chart.config_name), chart.selector
     for operand in files.operands:
         if operand.program == "device-plugin" and (not operand.config_map or operand.config_map not in given):
             unknown = bool(operand.config_map) or "CONFIG_FILE" in operand.env
-            yield operand.title, operand.place, operand.env, unknown
+            yield operand.title, operand.place, operand.env, unknown, operand.selector
 
 
 def _names(

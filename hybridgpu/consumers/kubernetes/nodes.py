@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import KubeNode, Taint
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.node import Node, card_of
 from hybridgpu.consumers.kubernetes.replicated import PREFIX, SHARED
 from hybridgpu.files.gotree import GoMap, GoNode, GoScalar
@@ -63,9 +64,9 @@ def cards_of(labels: Mapping[str, str], allocatable: Mapping[str, int] | None = 
 @lru_cache(maxsize=1024)
 def _cards(told: frozenset[tuple[str, str]], offered: int | None) -> Node | None:
     labels = dict(told)
-    product, count = labels.get(f"{WHOLE}.product", ""), _number(labels.get(f"{WHOLE}.count"))
+    product, count = labels.get(f"{WHOLE}.product", ""), label_number(labels.get(f"{WHOLE}.count")) or 0
     name, mig, profile = product.removesuffix(_SHARED_PRODUCT).partition(_MIG_PRODUCT)
-    model = _model(name, 0 if mig else _number(labels.get(f"{WHOLE}.memory")))
+    model = _model(name, 0 if mig else label_number(labels.get(f"{WHOLE}.memory")) or 0)
     if model is None or not 0 < count <= _MOST_CARDS * _MOST_INSTANCES:
         return None
     if mig:
@@ -96,11 +97,11 @@ def _single(model: GpuModel, label: str, count: int) -> Node | None:
 
 def _mixed(model: GpuModel, count: int, labels: Mapping[str, str], offered: int | None) -> Node | None:
     """Instances dealt out over the cards in MIG mode: alike where that fits, else as tightly as they go."""
-    counts = {p.name: _number(labels.get(f"{kubernetes_resource(p.name)}.count")) for p in model.profiles}
+    counts = {p.name: label_number(labels.get(f"{kubernetes_resource(p.name)}.count")) for p in model.profiles}
     found = Counter({name: number for name, number in counts.items() if number})
     if found.total() > model.slices * count:
         return None
-    replicas = _number(labels.get(f"{WHOLE}.replicas")) if f"{WHOLE}.replicas" in labels else 1
+    replicas = label_number(labels.get(f"{WHOLE}.replicas")) if f"{WHOLE}.replicas" in labels else 1
     if not found:
         return _cut(model, count, [] if replicas else [()] * count)
     # Where whole cards are labelled too, only what is offered tells how many they are.
@@ -144,11 +145,7 @@ def _resources(manifest: Manifest, field: str) -> dict[str, int] | None:
     node = manifest.get("status", field)
     if not isinstance(node, GoMap):
         return None
-    return {key.name: _number(word(value)) for key, value in node.entries if key.name.startswith(PREFIX)}
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return {key.name: label_number(word(value)) or 0 for key, value in node.entries if key.name.startswith(PREFIX)}
 
 
 def _taints(manifest: Manifest) -> Iterator[Taint]:

@@ -18,10 +18,12 @@ from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, Reading, r
 from hybridgpu.consumers.kubernetes.pluginkeys import judge_keys
 from hybridgpu.consumers.kubernetes.replicated import SHARED, Entry, Replicated
 from hybridgpu.consumers.kubernetes.settings import PLUGIN, settings
+from hybridgpu.consumers.kubernetes.treepath import Paths
 from hybridgpu.consumers.kubernetes.yamlrules import judge_case, judge_number, judge_yaml
 from hybridgpu.files.gojson import Mismatch, Refusal
-from hybridgpu.files.gotree import GoError, GoMap, GoNode
+from hybridgpu.files.gotree import GoError, GoMap, GoNode, GoScalar
 from hybridgpu.files.quoting import listed, shown
+from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
@@ -34,7 +36,7 @@ def judge_plugin_config(
 ) -> tuple[Finding, ...]:
     """Everything that is wrong with the file, in the order in which the programs meet it. Never raises."""
     reading = read_config(text)
-    findings = [*judge_yaml(reading.yaml, where), *_refusals(reading, where)]
+    findings = [*judge_yaml(reading.yaml, where), *_refusals(reading, text, where)]
     findings += [*judge_keys(reading, where), *judge_case(reading.decoded.folded, where)]
     if reading.config is not None:
         judge = _Judge(reading, reading.config, where, node, env)
@@ -44,20 +46,23 @@ def judge_plugin_config(
     return tuple(dict.fromkeys(findings))
 
 
-def _refusals(reading: Reading, where: Where) -> Iterator[Finding]:
+def _refusals(reading: Reading, text: str | bytes, where: Where) -> Iterator[Finding]:
     failure = reading.failure
     if failure is None:
         return
     if isinstance(failure, GoError):
-        yield Finding(rules.YAML, where(failure.line, failure.column), failure.words, rules.YAML.fix)
+        words = with_tab(failure.words, text, failure.line)
+        yield Finding(rules.YAML, where(failure.line, failure.column), words, rules.YAML.fix)
         return
+    paths = Paths(reading.yaml.root)
     for each in dict.fromkeys((failure, *reading.decoded.mismatches)):
-        yield _refusal(each, where)
+        yield _refusal(each, paths, where)
 
 
-def _refusal(failure: Mismatch | Refusal, where: Where) -> Finding:
+def _refusal(failure: Mismatch | Refusal, paths: Paths, where: Where) -> Finding:
     rule = rules.TYPE if isinstance(failure, Mismatch) else rules.BY_KIND.get(failure.about, rules.VALUE)
-    return Finding(rule, where(failure.node.line, failure.node.column), failure.words, rule.fix)
+    words = paths.located(failure.node, failure.words)
+    return Finding(rule, where(failure.node.line, failure.node.column), words, rule.fix)
 
 
 class _Judge:
@@ -78,9 +83,8 @@ class _Judge:
         for bad in bad_flags(self.config, values, root_known=self.env is not None):
             rule = {"mps": rules.MPS_MIXED, "mpsRoot": rules.MPS_ROOT}.get(bad.key, rules.FLAG)
             hint = f"allowed: {listed(bad.allowed)}" if bad.allowed and rule is rules.FLAG else rule.fix
-            yield self._at(
-                rule, self._flag(bad.key), f"MIG and MPS: {bad.words}" if rule is rules.MPS_MIXED else bad.words, hint
-            )
+            about = {rules.MPS_MIXED: "MIG and MPS", rules.MPS_ROOT: ""}.get(rule, bad.key)
+            yield self._at(rule, self._flag(bad.key), f"{about}: {bad.words}" if about else bad.words, hint)
         if self.config.sharing == "mps" and self.env is None and not values.text("mpsRoot"):
             message = "mpsRoot is not set here: taken as set by the chart or the operator"
             yield self._at(rules.MPS_ROOT_ASSUMED, self._block("mps"), message)
@@ -88,9 +92,14 @@ class _Judge:
             yield self._at(rules.NO_STRATEGY, self._flag("deviceListStrategy"), "deviceListStrategy is empty")
         for key, variable in values.overruled.items():
             value = (self.env or {}).get(variable, "")
-            message = f"{key} is overruled by the variable {variable}={value}"
+            message = f"{key} {self._said(key)} is overruled by the variable {variable}={value}"
             rule = rules.OVERRULED_ALIKE if key == "migStrategy" and self._strategies_alike() else rules.OVERRULED
             yield self._at(rule, self._flag(key), message)
+
+    def _said(self, key: str) -> str:
+        """What the file gives for a flag, as it was written."""
+        node = self._flag(key)
+        return node.text if isinstance(node, GoScalar) else "in the file"
 
     def _strategies_alike(self) -> bool:
         """Whether the file says none, as it does where nobody thinks of MIG, and no card is known to be in MIG mode."""

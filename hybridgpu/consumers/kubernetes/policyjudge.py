@@ -49,6 +49,9 @@ RULES = (WRONG_NAMESPACE, NO_SUCH_MAP, MAP_ASSUMED, UNUSED)
 _NOT_OPERATORS = ("default", "kube-system", "kube-public", "kube-node-lease")
 """Where nobody installs the operator, and where a ConfigMap lands by mistake."""
 
+_OPERANDS = ("nvidia-device-plugin-daemonset", "nvidia-mig-manager", "nvidia-device-plugin-mps-control-daemon")
+"""The operator's own DaemonSets, by their names (assets)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Map:
@@ -64,7 +67,7 @@ def operator_namespace(policy: Policy, files: KubeFiles) -> str:
     """Where the operator runs: as its file says, else where its operands are; "" where nothing tells."""
     if policy.namespace:
         return policy.namespace
-    spaces = {operand.namespace for operand in files.operands if operand.namespace}
+    spaces = {o.namespace for o in files.operands if o.namespace and o.title.rpartition("/")[2] in _OPERANDS}
     return next(iter(spaces)) if len(spaces) == 1 else ""
 
 

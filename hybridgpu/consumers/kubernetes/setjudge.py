@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from hybridgpu.consumers.kubernetes import configrules as rules
 from hybridgpu.consumers.kubernetes import pluginrules
-from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, NAMED, OPERATOR, Died, choose
+from hybridgpu.consumers.kubernetes.configmanager import EMPTY, LABEL, NAMED, OPERATOR
 from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
 from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
+from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
 from hybridgpu.consumers.kubernetes.pluginjudge import judge_plugin_config
 from hybridgpu.consumers.kubernetes.variables import sound
 from hybridgpu.files.quoting import listed
@@ -25,44 +26,53 @@ _STRATEGY = "MIG_STRATEGY"
 
 
 class Users:
-    """Which nodes choose from which sets, asked once for all."""
+    """Which nodes choose from which sets, and what they run of them, asked once for all."""
 
     def __init__(self, files: KubeFiles) -> None:
-        self._managed = [s for s in files.sets if s.managed]
-        self._loose = tuple(s for s in files.sets if s.name and s.user is None)
+        self._configs = NodeConfigs(files.sets)
         self._nodes: dict[int, list[KubeNode]] = {}
+        self._keys: dict[int, list[tuple[str, KubeNode]]] = {}
         for node in files.nodes:
-            for config_set in self.sets_of(node):
+            for config_set in self._configs.used_on(node):
                 self._nodes.setdefault(id(config_set), []).append(node)
-
-    def sets_of(self, node: KubeNode) -> tuple[ConfigSet, ...]:
-        """The sets that a node may choose from: those that are known to be used there, else any ConfigMap."""
-        managed = tuple(s for s in self._managed if s.selector.items() <= node.labels.items())
-        return managed or (() if self._managed else self._loose)
+            for one in self._configs.running(node):
+                if not one.guess:
+                    self._keys.setdefault(id(one.config_set), []).append((one.key, node))
 
     def nodes_of(self, config_set: ConfigSet) -> tuple[KubeNode, ...]:
-        """The nodes that may choose from a set."""
+        """The nodes on which a known user of the set runs."""
         return tuple(self._nodes.get(id(config_set), ()))
 
+    def running(self, config_set: ConfigSet) -> tuple[tuple[str, KubeNode], ...]:
+        """The nodes that run a key of the set, each with the key."""
+        return tuple(self._keys.get(id(config_set), ()))
 
-def chosen(node: KubeNode, config_set: ConfigSet) -> str | None:
-    """The key that the node runs once its label has been seen; None where that is not known."""
-    label = node.labels.get(LABEL, "")
-    if not label and not config_set.managed:
-        return None
-    key = choose(label, config_set.keys, config_set.settings)
-    return None if isinstance(key, Died) else key
+    def judge_labels(self, nodes: Iterable[KubeNode]) -> Iterator[Finding]:
+        """Nodes whose label names a config that none of the ConfigMaps that they may use has."""
+        known: dict[tuple[int, ...], dict[str, None]] = {}
+        for node in nodes:
+            label = node.labels.get(LABEL, "")
+            sets = self._configs.choices(node) if label and not self._found(node, label) else ()
+            if not sets:
+                continue
+            ids = tuple(map(id, sets))
+            if ids not in known:
+                known[ids] = dict.fromkeys(key for config_set in sets for key in config_set.keys)
+            if label not in known[ids]:
+                related = (Related(sets[0].place, sets[0].source),)
+                place = node.label_places.get(LABEL, node.place)
+                yield rules.label_without_key(node.name, label, tuple(known[ids]), place, related)
+
+    def _found(self, node: KubeNode, label: str) -> bool:
+        return any(one.key == label for one in self._configs.running(node))
 
 
-def judge_set(config_set: ConfigSet, users: Sequence[KubeNode]) -> Iterator[Finding]:
-    """Findings on each config of the set, on the choice between them, and on what is applied first.
-
-    `users` are the nodes that may choose from it.
-    """
+def judge_set(config_set: ConfigSet, every: Users) -> Iterator[Finding]:
+    """Findings on each config of the set, on the choice between them, and on what is applied first."""
+    users = every.nodes_of(config_set)
     shapes: dict[str, dict[int, KubeNode]] = {}
-    for node in users:
-        key = chosen(node, config_set)
-        if key is not None and node.cards is not None:
+    for key, node in every.running(config_set):
+        if node.cards is not None:
             shapes.setdefault(key, {}).setdefault(id(node.cards), node)
     for config in config_set.configs:
         yield from _config(config, config_set, tuple(shapes.get(config.key, {}).values()))
@@ -84,17 +94,6 @@ def judge_built_in(nodes: Iterable[KubeNode], env: Mapping[str, str]) -> Iterato
         for finding in judge_plugin_config("", in_file(""), node.cards, sound(env)):
             if finding.rule in _ABOUT_CARDS:
                 yield replace(finding, place=place, message=f"{node.name}: {finding.message}")
-
-
-def judge_labels(nodes: Iterable[KubeNode], users: Users) -> Iterator[Finding]:
-    """Nodes whose label names a config that none of the ConfigMaps that they may use has."""
-    for node in nodes:
-        label = node.labels.get(LABEL, "")
-        sets = users.sets_of(node) if label else ()
-        if sets and not any(label in config_set.keys for config_set in sets):
-            keys = [key for config_set in sets for key in config_set.keys]
-            related = (Related(sets[0].place, sets[0].source),)
-            yield rules.label_without_key(node.name, label, keys, node.label_places.get(LABEL, node.place), related)
 
 
 def _config(config: Config, config_set: ConfigSet, shapes: Sequence[KubeNode]) -> Iterator[Finding]:

@@ -136,7 +136,7 @@ def judge(
     _judge_controller(files, names, release, verdict)
     _judge_prolog(files, used, release, verdict)
     _judge_shared_memory(files, seen, release, verdict)
-    _judge_flags_together(files, verdict)
+    _judge_flags_together(files, release, verdict)
     _judge_devices(files, seen, used, verdict)
     powersave.judge(files, {node.node.text("gres") for node in seen.values() if "gpu" in node.wants}, release, verdict)
     types = files.setting("GresTypes")
@@ -209,7 +209,7 @@ def _judge_shared_memory(files: SlurmFiles, seen: Mapping[int, SeenNode], releas
         verdict.note(MPS_PRIVATE_SHM, dirs.place, f"{dirs.said}; {said}", related=related)
 
 
-def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:
+def _judge_flags_together(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
     """Flags that exclude one another, or other settings. RunInJob and X11 bring Contain with them."""
     flags = files.setting("PrologFlags")
     words = {word.lower(): word for word in files.words("PrologFlags")}
@@ -226,7 +226,7 @@ def _judge_flags_together(files: SlurmFiles, verdict: Verdict) -> None:
         message = f"PrologFlags={flags.value}: {words['serial']} has no effect beside {words['runinjob']}"
         verdict.note(PROLOG_SERIAL_LOST, flags.place, message)
     space = files.setting("NamespaceType") or files.setting("JobContainerType")
-    private = space and (space.key.lower() == "namespacetype" or "tmpfs" in space.value)
+    private = space and ("tmpfs" in space.value or "NamespaceType" in release.conf_keys)
     if space and private and not contains and "none" not in space.value.lower():
         said = f"PrologFlags={flags.value}" if flags else "no PrologFlags"
         verdict.die(NEEDS_CONTAIN, space.place, f"{space.key}={space.value} with {said}, which lacks Contain")

@@ -27,17 +27,17 @@ from hybridgpu.consumers.slurm import (
     settings,
     shares,
 )
-from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, unknown_key
+from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
-from hybridgpu.consumers.slurm.release import RELEASES, Release
+from hybridgpu.consumers.slurm.release import RELEASES, Release, history
 from hybridgpu.consumers.slurm.unjudged import unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
-from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.finding import Finding, Related, Rule, Severity
 from hybridgpu.model.naming import gres_id
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
 
@@ -48,6 +48,9 @@ GRES_NOT_GIVEN = Rule(
     "Give gres.conf too, or the folder in which slurm.conf lies.",
     "S:src/interfaces/gres.c gres_node_config_load",
 )
+
+_MOST_HINTS = 100
+"""So many unknown keys get a nearest right word: a file with more is no slurm.conf, and the search takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,17 @@ def _judge_keys(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
     """Keys of slurm.conf that the release does not know."""
     known = {key.lower() for key in release.conf_keys}
     first = [*(pairs[0] for pairs in files.settings.values()), *(lines[0].pairs[0] for lines in files.records.values())]
-    unknown = [unknown_key(pair, tuple(release.conf_keys)) for pair in first if pair.key.lower() not in known]
-    verdict.take(unknown, fatal=bool(unknown))
+    unknown = [pair for pair in first if pair.key.lower() not in known]
+    keys = tuple(release.conf_keys)
+    found = [_unknown(pair, release, keys if n < _MOST_HINTS else ()) for n, pair in enumerate(unknown)]
+    verdict.take(found, fatal=bool(found))
+
+
+def _unknown(pair: Pair, release: Release, keys: tuple[str, ...]) -> Finding:
+    past = history(pair.key, release, lambda other: other.conf_keys) if keys else ""
+    if past:
+        return Finding(UNKNOWN_KEY, pair.place, f"{pair.key} {past}; Slurm {release} does not know it")
+    return unknown_key(pair, keys)
 
 
 def _judge_pushed(files: SlurmFiles, verdict: Verdict) -> None:
@@ -269,7 +281,10 @@ class _Judge:
             invalid = None
         if invalid:
             since = self._since(wants, records, has)
-            verdict.note(registration.NODE_INVALID, place, f"{node.names}: {invalid}{since}")
+            blamed = registration.place_of(invalid, records, has, node.names)
+            related = [Related(place, "the node's Gres= stands here")] if blamed else []
+            message = f"{node.names}: {invalid}{since}"
+            verdict.note(registration.NODE_INVALID, blamed or place, message, related=related)
         return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
 
     def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:

@@ -58,33 +58,44 @@ def private(files: SlurmFiles, nodes: Iterable[str], release: Release) -> Privat
 
     Where the nodes differ, the first that has /dev/shm to itself counts. The file must be there.
     """
-    lines = [(line, _hosts(line, release)) for line in files.container or () if line.pairs]
-    records = [(line, hosts) for line, hosts in lines if line.pairs[0].key.lower() in _RECORDS]
-    alone = next((line.pairs[0] for line, _ in lines if line.pairs[0].key.lower() == "dirs"), None)
-    found = dict.fromkeys(_of_node(records, alone, node, release) for node in nodes)
+    wanted = frozenset(nodes)
+    alone: Pair | None = None
+    everywhere: list[tuple[int, SlurmLine]] = []
+    own: dict[str, list[tuple[int, SlurmLine]]] = {}
+    for at, line in enumerate(line for line in files.container or () if line.pairs):
+        key = line.pairs[0].key.lower()
+        if key == "dirs":
+            alone = line.pairs[0]
+        elif key == "basepath":
+            everywhere.append((at, line))
+        elif key == "nodename":
+            for node in wanted & _hosts(line, release):
+                own.setdefault(node, []).append((at, line))
+    shapes = dict.fromkeys(tuple(own.get(node, ())) for node in sorted(wanted))
+    found = [
+        _of_node([line for _, line in sorted([*everywhere, *mine], key=_position)], alone, release) for mine in shapes
+    ]
     there = [one for one in found if one is not None]
     return next((one for one in there if one.hides(SHARED_MEMORY)), there[0] if there else None)
 
 
-def _hosts(line: SlurmLine, release: Release) -> frozenset[str] | None:
-    """The nodes of a line that begins with NodeName; None for every node."""
-    if line.pairs[0].key.lower() != "nodename":
-        return None
+def _position(entry: tuple[int, SlurmLine]) -> int:
+    return entry[0]
+
+
+def _hosts(line: SlurmLine, release: Release) -> frozenset[str]:
     try:
         return frozenset(expand(line.pairs[0].value, release.hostlist_suffix))
     except BadHostlist:
         return frozenset()
 
 
-def _of_node(
-    records: Sequence[tuple[SlurmLine, frozenset[str] | None]], alone: Pair | None, node: str, release: Release
-) -> Private | None:
+def _of_node(lines: Sequence[SlurmLine], alone: Pair | None, release: Release) -> Private | None:
     """The last line that is the node's gives BasePath; Dirs come from the last such line that has them."""
     base: Pair | None = None
     dirs: Pair | None = None
-    for line, hosts in records:
-        if hosts is None or node in hosts:
-            base, dirs = line.get("basepath") or base, line.get("dirs") or dirs
+    for line in lines:
+        base, dirs = line.get("basepath") or base, line.get("dirs") or dirs
     dirs = dirs or alone
     if base is None or (release.container_none and base.value.lower().startswith("none")):
         return None

@@ -78,6 +78,9 @@ RULES = (
 ASSUMED_FILE = "detected:"
 """What the file of a GPU begins with that was taken as found: no file at all."""
 
+_MOST_DEVICES = 1024
+"""Devices of one name that slurmctld counts on a node (S:src/interfaces/gres.c MAX_GRES_BITMAP)."""
+
 _MIG_TYPE = re.compile(r"(?:^|[_.])[0-9]+g\.[0-9]+gb", re.IGNORECASE)
 
 
@@ -203,7 +206,7 @@ def _singles(record: Record) -> list[Record]:
     if record.count == 1:
         return [record]
     if not record.files:
-        return [replace(record, count=1) for _ in range(record.count)]
+        return [replace(record, count=1) for _ in range(min(record.count, _MOST_DEVICES))]
     return [replace(record, count=1, files=(file,)) for file in record.files]
 
 
@@ -270,7 +273,7 @@ def assume(records: list[Record], auto: Pair, verdict: Verdict) -> list[Record]:
     )
     verdict.note(AUTODETECT_ASSUMED, auto.place, message)
     named = list(dict.fromkeys(file for r in records if r.shared for file in r.files))
-    total = sum(r.count for r in blank)
+    total = min(sum(r.count for r in blank), _MOST_DEVICES)
     files = named if len(named) == total else [f"{ASSUMED_FILE}{n}" for n in range(total)]
     result: list[Record] = []
     for record in records:

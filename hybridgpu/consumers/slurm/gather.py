@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.conf import CONTAINER_CONF, NAMESPACE_CONF, Parts, assemble
+from hybridgpu.consumers.slurm.conf import NAMESPACE_CONF, Parts, assemble
 from hybridgpu.consumers.slurm.given import SlurmTree
 from hybridgpu.consumers.slurm.reach import Reach
 from hybridgpu.consumers.slurm.release import NEWEST, Release
-from hybridgpu.files.kinds import SLURM, Input, Kind
+from hybridgpu.files.kinds import SLURM, SLURM_NAMES, Input, Kind
 from hybridgpu.files.slurmlines import SlurmText, read
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 
@@ -36,12 +36,6 @@ GRES_AMBIGUOUS = Rule(
 
 RULES = (FILE_NOT_READ, GRES_AMBIGUOUS)
 
-_NAMES = {
-    "slurm.conf": Kind.SLURM_CONF,
-    "gres.conf": Kind.GRES_CONF,
-    "cgroup.conf": Kind.CGROUP_CONF,
-    CONTAINER_CONF: Kind.CONTAINER_CONF,
-}
 _OTHER_PROGRAMS = frozenset(("dbdhost", "dbdaddr", "storagetype", "storagehost", "storageloc"))
 """Keys of slurmdbd.conf, which otherwise looks like a part of slurm.conf."""
 
@@ -96,7 +90,7 @@ def _file(given: Input, reach: Reach) -> _File | None:
     keys = frozenset(line.pairs[0].key.lower() for line in text.lines if line.pairs)
     if keys & _OTHER_PROGRAMS:
         return None
-    kind = _NAMES.get(posixpath.basename(given.path), given.kind)
+    kind = SLURM_NAMES.get(posixpath.basename(given.path), given.kind)
     if kind is Kind.SLURM_CONF and keys <= {"nodename", "basepath"} and _sets(text, "basepath"):
         kind = Kind.CONTAINER_CONF
     return _File(given.path, kind, keys, tuple(_targets(given.path, text, reach)), not given.root)
@@ -119,11 +113,12 @@ def _sets(text: SlurmText, key: str) -> bool:
 
 def _targets(path: str, text: SlurmText, reach: Reach) -> Iterator[str]:
     """The files that the Includes may mean: names are relative to slurm.conf, in this folder or one above."""
-    for include in text.includes:
+    names = (include.name for include in text.includes if include.problem not in ("too many", "pattern"))
+    for name in dict.fromkeys(names):
         folder = posixpath.dirname(path)
         while True:
-            yield reach.find(posixpath.normpath(posixpath.join(folder, include.name)), path)
-            if include.name.startswith("/") or not folder or not reach.inside(folder):
+            yield reach.find(posixpath.normpath(posixpath.join(folder, name)), path)
+            if name.startswith("/") or not folder or not reach.inside(folder):
                 break
             folder = posixpath.dirname(folder)
 
@@ -134,7 +129,7 @@ class _Gathering:
     def __init__(self, reach: Reach, files: Sequence[_File], release: Release) -> None:
         self.reach, self.files, self.release = reach, files, release
         included = {target for file in files for target in file.includes if target != file.path}
-        self.free = [file for file in files if file.path not in included or file.name in _NAMES]
+        self.free = [file for file in files if file.path not in included or file.name in SLURM_NAMES]
         self.read: set[str] = set()
         self.findings: list[Finding] = []
 
@@ -161,7 +156,7 @@ class _Gathering:
                 yield file
 
     def _whole(self, root: _File, roots: Sequence[_File]) -> SlurmTree:
-        others = [self._belonging(root, roots, kind) for kind in list(_NAMES.values())[1:]]
+        others = [self._belonging(root, roots, kind) for kind in list(SLURM_NAMES.values())[1:]]
         gres, cgroup, container = (found[0] if len(found) == 1 else None for found in others)
         if len(others[0]) > 1:
             names = ", ".join(others[0])
@@ -183,7 +178,7 @@ class _Gathering:
 
     def _belonging(self, root: _File, roots: Sequence[_File], kind: Kind) -> tuple[str, ...]:
         """The cluster's file of this kind, by its name beside slurm.conf, else by content: all there might be."""
-        name = next(name for name, of in _NAMES.items() if of is kind)
+        name = next(name for name, of in SLURM_NAMES.items() if of is kind)
         beside = self.reach.there(posixpath.join(root.folder, name), root.path)
         if beside and (any(file.path == beside for file in self.files) or self._in_folder(beside)):
             return (beside,)
@@ -215,8 +210,10 @@ class _Gathering:
             groups.setdefault("" if file.named and together else f"/{file.folder}", []).append(file)
         for group in groups.values():
             folder = group[0].folder
-            of = {kind: sorted((f.path for f in group if f.kind is kind), key=_by_name) for kind in _NAMES.values()}
-            gres, cgroup, container = (of[kind] for kind in list(_NAMES.values())[1:])
+            of = {
+                kind: sorted((f.path for f in group if f.kind is kind), key=_by_name) for kind in SLURM_NAMES.values()
+            }
+            gres, cgroup, container = (of[kind] for kind in list(SLURM_NAMES.values())[1:])
             parts = Parts(
                 posixpath.join(folder, "slurm.conf"),
                 tuple(of[Kind.SLURM_CONF]),
@@ -244,7 +241,7 @@ class _Gathering:
         own = (*parts.conf, *(path for path in (parts.gres, parts.cgroup, parts.container) if path))
         paths = tuple(dict.fromkeys((*own, *(include.found for include in files.includes if include.found))))
         self.read.update(paths)
-        return SlurmTree(files, paths, files.whole, files.gres_known)
+        return SlurmTree(files, paths)
 
 
 def _above(root: _File, file: _File) -> bool:
@@ -253,7 +250,7 @@ def _above(root: _File, file: _File) -> bool:
 
 
 def _by_name(path: str) -> tuple[bool, str]:
-    return posixpath.basename(path) not in _NAMES, path
+    return posixpath.basename(path) not in SLURM_NAMES, path
 
 
 def _first(paths: Sequence[str]) -> str | None:

@@ -10,17 +10,10 @@ from hybridgpu.consumers.slurm.consume import Consumption
 
 @dataclass(frozen=True, slots=True)
 class SlurmTree:
-    """One cluster's files. `paths`: all that were read for it.
-
-    `whole`: slurm.conf itself is there. Without it (nodes.conf and gpu.conf alone, or gres.conf alone) what is not
-    written is not known, and nothing is said of it. `gres_known`: gres.conf was given, or its folder was and it is not
-    there.
-    """
+    """One cluster's files, and the paths of all that were read for it."""
 
     files: SlurmFiles
     paths: tuple[str, ...]
-    whole: bool = True
-    gres_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

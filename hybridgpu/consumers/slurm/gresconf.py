@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import values
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
 from hybridgpu.consumers.slurm.release import Release
@@ -69,6 +69,13 @@ BAD_FILE_LIST = Rule(
     "The list of files cannot be read: slurmd stops with a fatal error.",
     "Write it as /dev/nvidia[0-3], brackets closed and ranges rising.",
     "S:src/interfaces/gres.c _validate_file",
+)
+EMPTY_FILE = Rule(
+    "slurm-file-names-nothing",
+    Severity.ERROR,
+    "File is empty: the record counts as devices that are not there; of mps or shard, slurmd dies of it.",
+    "Write the device's file, or leave File out.",
+    "S:src/interfaces/gres.c _validate_file, S:src/plugins/gres/common/gres_c_s.c _build_shared_list; slurmd -G",
 )
 BAD_COUNT = Rule(
     "slurm-bad-count",
@@ -136,6 +143,7 @@ RULES = (
         FILE_AND_MULTIPLE,
         ONE_MULTIPLE_FILE,
         BAD_FILE_LIST,
+        EMPTY_FILE,
         BAD_COUNT,
     ),
     *(COUNT_NOT_FILES, FLAGS_DIFFER, NO_ENV_AND_ENV, FLAG_UNKNOWN, LINKS_INVALID, CORES_INVALID, NAME_CASE),
@@ -258,10 +266,14 @@ class _Parser:
             if pair is None:
                 continue
             try:
-                record.files = expand(pair.value, self.release.hostlist_suffix)
+                record.files = expand(pair.value, self.release.hostlist_suffix, self.release.hostlist_unclosed)
             except BadHostlist as bad:
                 self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
+            if self.release.hostlist_unclosed and (token := unclosed(pair.value)):
+                self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: '{token}' is not closed")
             record.has_file, record.count = True, len(record.files)
+            if not record.files and pair is single:
+                self.verdict.note(EMPTY_FILE, pair.place, f"{pair.key}= is empty")
         if multiple is None:
             return
         record.multiple, record.count = True, 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN, NODES_UNREADABLE
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -47,10 +47,12 @@ class GresIndex:
 
     def _assign(self, text: str, line: SlurmLine, release: Release, verdict: Verdict) -> None:
         try:
-            nodes = expand(text, release.hostlist_suffix)
+            nodes = expand(text, release.hostlist_suffix, release.hostlist_unclosed)
         except BadHostlist as bad:
             self.unreadable[text] = bad
             return
+        if release.hostlist_unclosed and (token := unclosed(text)):
+            self.unreadable[text] = BadHostlist(f"'{token}' is not closed")
         if self.known is not None and nodes and self.known.isdisjoint(nodes):
             message = f"NodeName={text}: slurm.conf has no node of this name"
             verdict.note(NODES_UNKNOWN, line.pairs[0].place, message)

@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 
 _TOKEN = re.compile(r"(?:\[[^\[\]]*\]|[^\t, \n])+")
-_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_RANGE = re.compile(r"(\s*\+?([0-9]+))(?:([^0-9x-][^x-]*)?-\s*\+?([0-9]+)|-?)", re.ASCII)
+"""strtoul's numbers: blanks and a plus before them, and anything but an x behind the first one; `1-` is 1."""
 _NUMBER_AT_END = re.compile(r"(?<![0-9])[0-9]{20,}\Z")
 _MAX_RANGE = 64 * 1024
 _MAX_NAMES = 16 * _MAX_RANGE
@@ -27,17 +28,24 @@ class BadHostlist(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def expand(text: str, suffix: bool = True) -> tuple[str, ...]:
+def expand(text: str, suffix: bool = True, may_stay_open: bool = False) -> tuple[str, ...]:
     """Every name of the list, doubles included.
 
-    `suffix` says whether text behind the last bracket is taken (Release.hostlist_suffix). Raises BadHostlist.
+    `suffix` says whether text behind the last bracket is taken (Release.hostlist_suffix), `may_stay_open` whether a
+    bracket that is never closed is (Release.hostlist_unclosed, see `unclosed`). Raises BadHostlist.
     """
     names: list[str] = []
     for token in _TOKEN.findall(text):
-        names.extend(_expand_token(token, suffix) if "[" in token else (_plain(token),))
+        names.extend(_expand_token(token, suffix, may_stay_open) if "[" in token else (_plain(token),))
         if len(names) > _MAX_NAMES:
             raise BadHostlist(f"'{_cut(text)}': this names more than {_MAX_NAMES} hosts or files")
     return tuple(names)
+
+
+def unclosed(text: str) -> str | None:
+    """A part of the list whose last bracket is never closed; releases up to 22.05 make one wrong name of it: `n[1-2`
+    is the host `n]` (S@22.05:src/common/hostlist.c _hostlist_create_bracketed)."""
+    return next((token for token in _TOKEN.findall(text) if "]" not in token.rpartition("[")[2] and "[" in token), None)
 
 
 def number_at_end_below(name: str, limit: int = _LARGEST) -> bool:
@@ -66,14 +74,16 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _expand_token(token: str, suffix: bool) -> list[str]:
+def _expand_token(token: str, suffix: bool, may_stay_open: bool) -> list[str]:
     """The last bracket of a token varies fastest, the ones before it are loops around it."""
     head, bracket, tail = token.rpartition("[")
     if not bracket:
         return [token]
     ranges, closing, behind = tail.partition("]")
-    if not closing:
+    if not closing and not may_stay_open:
         raise BadHostlist(f"'{_cut(token)}': '[' is never closed")
+    if not closing:
+        return [f"{head}]" if head else tail]
     if behind and not suffix:
         raise BadHostlist(f"'{_cut(token)}': text after the last ']' is not taken by this release")
     prefixes, numbers = _prefixes(head, token), _numbers(ranges, token)
@@ -104,12 +114,12 @@ def _numbers(ranges: str, token: str) -> list[str]:
         found = _RANGE.fullmatch(part)
         if not found:
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' is not a range of numbers")
-        if not all(_is_below(digits, _LARGEST) for digits in (found[1], found[2] or found[1])):
+        if not all(_is_below(digits, _LARGEST) for digits in (found[2], found[4] or found[2])):
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' holds a number that does not fit into 64 bits")
-        width = len(found[1])
+        width = len(found[1]) + len(found[3] or "")
         if width > _MAX_WIDTH:
             raise BadHostlist(f"'{_cut(token)}': '{_cut(part)}' has more than {_MAX_WIDTH} digits")
-        low, high = int(found[1]), int((found[2] or found[1])[-_MAX_WIDTH:])
+        low, high = int(found[2]), int((found[4] or found[2])[-_MAX_WIDTH:])
         if low > high:
             raise BadHostlist(f"'{_cut(token)}': the range '{_cut(part)}' runs backwards")
         if high - low >= _MAX_RANGE:

@@ -33,6 +33,14 @@ INCLUDE_NO_CLUSTER = Rule(
     "Write the name out, or put ClusterName before the Include.",
     "S:src/common/parse_config.c _parse_for_format; slurmd -G on 22.05, 24.11, 26.05",
 )
+INCLUDE_RUNS_OVER = Rule(
+    "slurm-include-without-line-end",
+    Severity.ERROR,
+    "Slurm reads on behind the name of an included file until it finds a blank: at the end of a file without a line "
+    "end, or where a comment follows at once, it takes what lies in its memory for text, and every daemon stops.",
+    "End the line behind the name.",
+    "S:src/common/parse_config.c _parse_include_directive; slurmd -G on 22.05, 24.11, 26.05",
+)
 INCLUDE_LOOP = Rule(
     "slurm-include-loop",
     Severity.ERROR,
@@ -72,10 +80,12 @@ INCLUDE_NOT_PUSHED = Rule(
 
 RULES = (
     *(INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_NO_CLUSTER, INCLUDE_LOOP, INCLUDES_TOO_MANY, INCLUDE_NOT_GIVEN),
-    *(INCLUDE_FROM_COPY, INCLUDE_NOT_PUSHED),
+    *(INCLUDE_FROM_COPY, INCLUDE_NOT_PUSHED, INCLUDE_RUNS_OVER),
 )
 
-FATAL = frozenset((INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_NO_CLUSTER, INCLUDE_LOOP, INCLUDES_TOO_MANY))
+FATAL = frozenset(
+    (INCLUDE_MISSING, INCLUDE_PATTERN, INCLUDE_NO_CLUSTER, INCLUDE_LOOP, INCLUDES_TOO_MANY, INCLUDE_RUNS_OVER)
+)
 """Those that no daemon survives."""
 
 _RULES = {
@@ -92,6 +102,9 @@ def findings(includes: Iterable[Include], whole: bool = True) -> Iterator[Findin
     `whole`: what stands before the first file is given too, so that a ClusterName that is not there is nowhere.
     """
     for include in includes:
+        if include.overrun:
+            message = f"Include {include.name}: neither a blank nor a line end follows the name"
+            yield Finding(INCLUDE_RUNS_OVER, include.place, message, INCLUDE_RUNS_OVER.fix)
         if include.problem == "no cluster":
             rule = INCLUDE_NO_CLUSTER if whole else INCLUDE_NOT_GIVEN
             yield Finding(rule, include.place, f"Include {include.name}: no ClusterName before it for %c", rule.fix)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.values import multiplier
+from hybridgpu.consumers.slurm.values import integer, multiplier
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
@@ -165,13 +165,13 @@ def _entry(token: str, place: Place | None, verdict: Verdict) -> tuple[int, list
         return None
     if found[2]:
         _judge_suffix(token, found, factor, place, verdict)
-    return int(found[1]) * factor, [word for word in head.split(":")[1:] if word]
+    return integer(found[1]) * factor, [word for word in head.split(":")[1:] if word]
 
 
 def _judge_suffix(token: str, found: re.Match[str], factor: int, place: Place | None, verdict: Verdict) -> None:
     """`gpu:1g`: a count of GPUs with a suffix is a type that was misread; mps and shard may well count in thousands."""
     if token.startswith("gpu:") and token.count(":") == 1:
-        count = int(found[1]) * factor
+        count = integer(found[1]) * factor
         verdict.note(TYPE_AS_COUNT, place, f"Gres={token} is read as a count of {count} GPUs without a type")
 
 

@@ -11,10 +11,10 @@ import re
 
 from hybridgpu.consumers.slurm import hardware
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY, UNKNOWN_KEY, NodeRecord, unknown_key
-from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.release import Release, history
-from hybridgpu.consumers.slurm.values import unsigned
+from hybridgpu.consumers.slurm.values import integer, unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
@@ -52,7 +52,7 @@ BAD_STATE = Rule(
     Severity.ERROR,
     "Slurm does not know the State: every daemon stops with a fatal error.",
     "Use UNKNOWN, CLOUD, DOWN, DRAIN, FAIL, FAILING or FUTURE.",
-    "S:src/common/node_conf.c expand_nodeline_info; slurmd -G on 22.05, 24.11, 26.05",
+    "S:src/common/node_conf.c state_str2int; slurmd -G on 22.05, 24.11, 26.05",
 )
 RESERVED_NAME = Rule(
     "slurm-node-named-all",
@@ -83,16 +83,14 @@ _BITS = {
     "realmemory": 64,
 }
 """The keys that take a number, and how wide it is; those of more than 16 bits take a K behind it."""
-_STATES = frozenset(
-    ("unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "planned", "blocked", "invalid")
-)
-_STATE_STARTS = ("cloud", "external", "drain", "fail", "power", "maint", "reboot", "perfctrs", "no_resp")
+_STATES = frozenset(("unknown", "down", "idle", "allocated", "mixed", "future"))
+"""States written out; those that may go on behind are in the release's words for State."""
 
 
 def node_names(node: NodeRecord, release: Release) -> tuple[str, ...]:
     """The nodes of the line in order, doubles included; () where the list cannot be read (judge says so)."""
     try:
-        return expand(node.names, release.hostlist_suffix)
+        return expand(node.names, release.hostlist_suffix, release.hostlist_unclosed)
     except BadHostlist:
         return ()
 
@@ -116,8 +114,11 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
     """Everything about the line but Gres= that stops Slurm, or that it mends by itself."""
     judge_keys(node.line, release, verdict)
     state = node.values.get("state")
-    if state and not (state.value.lower() in _STATES or state.value.lower().startswith(_STATE_STARTS)):
+    starts = release.setting_words["State"]
+    if state and not (state.value.lower() in _STATES or state.value.lower().startswith(starts)):
         verdict.die(BAD_STATE, state.place, f"State={state.value} is not a state of a node")
+    if not node.names:
+        verdict.die(BAD_HOSTLIST, node.place, "NodeName is empty")
     if node.names.lower() == "all":
         verdict.die(RESERVED_NAME, node.place, f"NodeName={node.names} is a reserved word")
     _judge_lists(node, release, verdict)
@@ -125,8 +126,9 @@ def judge(node: NodeRecord, release: Release, verdict: Verdict) -> None:
 
 
 def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
+    _judge_brackets("NodeName", node.names, node.place, release, verdict)
     try:
-        count = len(expand(node.names, release.hostlist_suffix))
+        count = len(expand(node.names, release.hostlist_suffix, release.hostlist_unclosed))
     except BadHostlist as bad:
         verdict.die(BAD_HOSTLIST, node.place, f"NodeName={node.names}: {bad}", written_out(node.names))
         return
@@ -138,16 +140,25 @@ def _judge_lists(node: NodeRecord, release: Release, verdict: Verdict) -> None:
         if key == "port" and not text.startswith("[") and re.search("[-,]", text):
             text = f"[{text}]"
         try:
-            values = expand(text, release.hostlist_suffix)
+            values = expand(text, release.hostlist_suffix, release.hostlist_unclosed)
         except BadHostlist as bad:
             verdict.die(BAD_HOSTLIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
             continue
-        if len(values) not in (1, count):
+        _judge_brackets(pair.key, pair.value, pair.place, release, verdict)
+        if len(values) not in (1, count) and (values or key not in ("bcastaddr", "port")):
             message = f"{pair.key}={pair.value} names {len(values)} for the {count} nodes of the line"
             verdict.die(ADDRESS_COUNT, pair.place, message)
         wrong = [value for value in values if not 0 < _atoi(value) < 2**16] if key == "port" else []
         if wrong:
             verdict.die(BAD_PORT, pair.place, f"{pair.key}={pair.value}: {wrong[0]} is no port; allowed: 1 to 65535")
+
+
+def _judge_brackets(key: str, text: str, place: Place | None, release: Release, verdict: Verdict) -> None:
+    """A bracket that is never closed, where the release takes it for a name."""
+    token = unclosed(text) if release.hostlist_unclosed else None
+    if token:
+        name = expand(token, may_stay_open=True)[0]
+        verdict.note(BAD_HOSTLIST, place, f"{key}={text}: Slurm {release} takes '{token}' for one host, '{name}'")
 
 
 def _unknown(pair: Pair, release: Release) -> Finding:
@@ -165,7 +176,7 @@ def _number(pair: Pair) -> int | None:
 def _atoi(text: str) -> int:
     """C's atoi: the number that the text begins with, 0 where it begins with none."""
     found = re.match(r"\s*[+-]?[0-9]+", text)
-    return int(found[0]) if found else 0
+    return integer(found[0]) if found else 0
 
 
 def judge_doubles(nodes: tuple[NodeRecord, ...], release: Release, verdict: Verdict) -> None:

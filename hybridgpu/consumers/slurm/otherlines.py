@@ -10,15 +10,11 @@ from collections.abc import Mapping, Set
 
 from hybridgpu.consumers.slurm import settingtypes as types
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, SlurmFiles, unknown_key
+from hybridgpu.consumers.slurm.partitions import partitions
 from hybridgpu.consumers.slurm.release import Release, history
-from hybridgpu.consumers.slurm.settings import (
-    BAD_SETTING,
-    SETTINGS_EXCLUDE,
-    preempt_fault,
-    suspend_fault,
-    time_fault,
-    type_fault,
-)
+from hybridgpu.consumers.slurm.settingchecks import preempt_fault, suspend_fault, time_fault, type_fault
+from hybridgpu.consumers.slurm.settings import BAD_SETTING, SETTINGS_EXCLUDE
+from hybridgpu.consumers.slurm.values import unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Related
@@ -31,22 +27,22 @@ _SELECT = ("cr_core", "cr_socket")
 
 def judge(files: SlurmFiles, names: Set[str], release: Release, verdict: Verdict) -> None:
     """Everything in these lines that stops a daemon; `names` are the nodes of slurm.conf."""
-    defaults: dict[str, Pair] = {}
     for line in files.records.get("partitionname", ()):
         _judge_keys(line, tuple(release.partition_keys), release, verdict)
-        own = {pair.key.lower(): pair for pair in line.pairs[1:]}
-        for key, pair in own.items():
+        for key, pair in {pair.key.lower(): pair for pair in line.pairs[1:]}.items():
             fault = type_fault(key, pair.value, types.PARTITION_NUMBERS, types.PARTITION_FLAGS)
             if fault:
                 verdict.die(BAD_SETTING, pair.place, f"{pair.key}={pair.value}: {fault}")
-        if line.pairs[0].value.lower() == "default":
-            defaults = {**defaults, **own}
-        else:
-            _judge_partition(own, {**defaults, **own}, release, verdict)
+    for partition in partitions(files, release):
+        _judge_partition(partition.own, partition.pairs, release, verdict)
     for kind, keys in types.RECORD_KEYS.items():
         for line in files.records.get(kind, ()):
             _judge_keys(line, keys, release, verdict)
     _judge_nodesets(files, names, release, verdict)
+    most = files.setting("MaxNodeCount")
+    count = unsigned(most.value, 32, kilo=True) if most else None
+    if most and count is not None and (count or "node-count" in release.stops_on) and len(names) > count:
+        verdict.die(SETTINGS_EXCLUDE, most.place, f"{most.key}={most.value}, but there are {len(names)} nodes")
     _judge_controllers(files, verdict)
     for line in files.records.get("poweraction", ()):
         _judge_power(line, verdict)
@@ -80,7 +76,7 @@ def _judge_partition(own: Mapping[str, Pair], all_: Mapping[str, Pair], release:
     for key in ("maxtime", "defaulttime"):
         if pair := all_.get(key):
             bad(pair, time_fault(pair.value))
-    if pair := all_.get("preemptmode"):
+    if (pair := all_.get("preemptmode")) and "partition-preempt" in release.stops_on:
         bad(pair, preempt_fault(pair.value, release))
     if pair := own.get("selecttypeparameters"):
         bad(

@@ -5,14 +5,15 @@ Source: S:src/slurmctld/power_save.c; run on 22.05 and 24.11: SuspendProgram was
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.consumers.slurm.nodeline import node_names
+from hybridgpu.consumers.slurm.partitions import Memberships, joined, partitions
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.consumers.slurm.settingchecks import NEVER_SUSPENDS, PARTITION_NEVER_SUSPENDS
 from hybridgpu.consumers.slurm.verdict import Verdict
-from hybridgpu.files.slurmlines import SlurmLine
 from hybridgpu.model.finding import Related, Rule, Severity
 
 CLOSED_SUSPENDED = Rule(
@@ -27,7 +28,6 @@ CLOSED_SUSPENDED = Rule(
 RULES = (CLOSED_SUSPENDED,)
 
 _STATES = "SuspendExcStates"
-_NEVER = ("-1", "infinite", "unlimited")
 _SHOWN = 3
 
 
@@ -79,36 +79,30 @@ class _Reached:
 
     def __init__(self, files: SlurmFiles, release: Release) -> None:
         self.release = release
-        self.sets = {line.pairs[0].value: line for line in files.records.get("nodeset", ())}
         self.everywhere = _is_on(files, "SuspendTime")
+        memberships = Memberships(files, release)
         excepted = files.setting("SuspendExcNodes")
         words = _split(excepted.value) if excepted else []
         self.nodes = {name for word in words for name in self._hosts(word)}
-        self.unclear = any(word in self.sets for word in words)
-        parts = list(_partitions(files.records.get("partitionname", ())))
+        self.unclear = any(word in memberships.sets for word in words)
+        parts = list(partitions(files, release))
         names = {word.lower() for word in files.words("SuspendExcParts")}
-        self.nodes |= {n for name, nodes, _ in parts if name.lower() in names for n in self._members(nodes)}
-        self.on = {n for _, nodes, time in parts if time and not _never(time) for n in self._members(nodes)}
-        self.off = {n for _, nodes, time in parts if time and _never(time) for n in self._members(nodes)}
+        self.excepted = joined(memberships.of(part.nodes) for part in parts if part.name.lower() in names)
+        never = NEVER_SUSPENDS if "SuspendTime" in release.node_keys else PARTITION_NEVER_SUSPENDS
+        timed = [(part.nodes, time.value.lower() in never) for part in parts if (time := part.own.get("suspendtime"))]
+        self.on = joined(memberships.of(nodes) for nodes in dict.fromkeys(n for n, off in timed if not off))
+        self.off = joined(memberships.of(nodes) for nodes in dict.fromkeys(n for n, off in timed if off))
 
     def suspended(self, node: NodeRecord, name: str) -> bool:
         """Whether power saving reaches the node."""
-        if self.unclear or {name, "ALL"} & self.nodes:
+        if self.unclear or {name, "ALL"} & self.nodes or name in self.excepted:
             return False
         own = node.text("suspendtime")
         if own is not None:
             return not _never(own)
-        if {name, "ALL"} & self.off:  # of several partitions the longest time holds
+        if name in self.off:  # of several partitions the longest time holds
             return False
-        return bool(self.everywhere or {name, "ALL"} & self.on)
-
-    def _members(self, nodes: str) -> Iterator[str]:
-        for word in _split(nodes):
-            if word in self.sets:
-                inner = self.sets[word].get("nodes")
-                yield from self._hosts(inner.value) if inner else ("ALL",)
-            else:
-                yield from self._hosts(word)
+        return self.everywhere or name in self.on
 
     def _hosts(self, text: str) -> tuple[str, ...]:
         """The nodes of a list; a `:N` behind it keeps only some of them on, so none for sure."""
@@ -118,17 +112,6 @@ class _Reached:
             return () if ":" in text else expand(text, self.release.hostlist_suffix)
         except BadHostlist:
             return ()
-
-
-def _partitions(lines: Iterable[SlurmLine]) -> Iterator[tuple[str, str, str]]:
-    """Name, Nodes and SuspendTime of each partition, with what the DEFAULT lines before it set."""
-    defaults = {"nodes": "", "suspendtime": ""}
-    for line in lines:
-        own = {key: pair.value if (pair := line.get(key)) else value for key, value in defaults.items()}
-        if line.pairs[0].value.lower() == "default":
-            defaults = own
-        else:
-            yield line.pairs[0].value, own["nodes"], own["suspendtime"]
 
 
 def _split(text: str) -> list[str]:
@@ -148,4 +131,4 @@ def _is_on(files: SlurmFiles, key: str) -> bool:
 
 
 def _never(time: str) -> bool:
-    return time.strip().lower() in _NEVER
+    return time.lower() in NEVER_SUSPENDS

@@ -13,7 +13,7 @@ from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import core_set
-from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 NODE_INVALID = Rule(
@@ -98,7 +98,7 @@ def _topology(want: Wanted, mine: list[Record], hardware: Hardware, release: Rel
     before = 0
     for record in mine:
         if record.cores is not None and release.cores_must_match_sockets:
-            reason = _cores(want.name, record.cores, hardware, node)
+            reason = _cores(want.name, record.cores, hardware, release.cores_of_one_socket, node)
             if reason:
                 return reason
         inside, before = before < want.count, before + record.count
@@ -112,7 +112,8 @@ def _topology(want: Wanted, mine: list[Record], hardware: Hardware, release: Rel
     return None
 
 
-def _cores(name: str, text: str, hardware: Hardware, node: str) -> str | None:
+def _cores(name: str, text: str, hardware: Hardware, one: bool, node: str) -> str | None:
+    """`one`: the cores must be those of one socket, or all; otherwise those of whole sockets."""
     cores = core_set(text, hardware.cores)
     if cores is None:
         return f"{NO_REASON} (gres/{name} has Cores={text}, and node {node} only {hardware.cores} cores)"
@@ -122,11 +123,21 @@ def _cores(name: str, text: str, hardware: Hardware, node: str) -> str | None:
         first = socket * hardware.cores_per_socket
         last = first + hardware.cores_per_socket
         inside = sum(1 for core in cores if first <= core < last)
-        if inside and not (inside == hardware.cores_per_socket == len(cores)):
+        if inside and (inside != hardware.cores_per_socket or (one and inside != len(cores))):
             return (
                 f"gres/{name} GRES core specification {_ranges(cores)} for node {node} doesn't match socket "
                 f"boundaries. (Socket {socket} is cores {first}-{last - 1})"
             )
+    return None
+
+
+def place_of(reason: str, records: Sequence[Record], hardware: Hardware, node: str) -> Place | None:
+    """Where the record stands whose Cores are the reason; None for another reason."""
+    for record in records:
+        if record.cores is None:
+            continue
+        if reason in (_cores(record.name, record.cores, hardware, one, node) for one in (False, True)):
+            return record.place
     return None
 
 

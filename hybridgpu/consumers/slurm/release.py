@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from hybridgpu.consumers.slurm.confkeys import COMMON
-from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS
+from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,10 +23,6 @@ CgroupValue = Literal["flag", "percent", "number", "plugin", "text", "defunct", 
 `defunct` and `obsolete` keys do nothing but give a line in the log at every start (an error, a warning); a `removed`
 one is known only in order to die of it.
 """
-
-Stop = Literal["suspend-time", "submit-line", "linear-tree", "node-count", "nodeset-names", "health-states"]
-"""A SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB, topology/tree under select/linear, MaxNodeCount
-beyond 65536, a NodeSet named as a node, HealthCheckNodeState=START_ONLY beside another state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,7 @@ class Release:
         (S@22.05:gres_c_s.c _build_sharing_list; mended in 23.02.7 and 23.11.0).
     checks_plain_files: a GRES without a plugin of its own may not name a device file twice (gres_node_config_load).
     hostlist_suffix: text behind the last bracket of a host list is taken (`n[1-2]-ib`), not refused (hostlist.c).
+    hostlist_unclosed: a bracket that is never closed makes a wrong name (`n[1-2`: `n]`), and is no error (hostlist.c).
     conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
     defunct_keys: those of them that do nothing, whatever they say (read_config.c _defunct_option).
     setting_words: the comma-separated words that DebugFlags, SelectTypeParameters ... take, for keys whose words are
@@ -60,6 +57,7 @@ class Release:
         replaces it (read_config.c: array or string; measured 22.05, 24.11).
     types_must_be_configured: a registered type that Gres= does not name makes the node INVALID (_valid_gres_type).
     cores_must_match_sockets: Cores that are not whole sockets make it INVALID (_check_core_range_matches_sock).
+    cores_of_one_socket: so do those of two whole sockets, if they are not all of the node (measured 24.11, 26.05).
     select_default: SelectType where slurm.conf names none (read_config.h DEFAULT_SELECT_TYPE).
     other_gres_confines: a second GRES keeps jobs off the device files it names (measured: not 22.05).
     reason_survives_resume: the Reason stays on a node after state=resume; None: not measured.
@@ -86,6 +84,7 @@ class Release:
     splits_mig: bool
     checks_plain_files: bool
     hostlist_suffix: bool
+    hostlist_unclosed: bool
     conf_keys: frozenset[str]
     defunct_keys: frozenset[str]
     setting_words: Mapping[str, tuple[str, ...]]
@@ -100,6 +99,7 @@ class Release:
     task_prolog_lines_add_up: bool
     types_must_be_configured: bool
     cores_must_match_sockets: bool
+    cores_of_one_socket: bool
     select_default: str
     other_gres_confines: bool
     reason_survives_resume: bool | None
@@ -161,16 +161,17 @@ _22_05 = Release(
     splits_mig=True,
     checks_plain_files=False,
     hostlist_suffix=False,
+    hostlist_unclosed=True,
     conf_keys=COMMON | {"AccountingStorageLoc", "FrontendName", "SchedulerAuth", "SlurmctldPlugstack"},
     defunct_keys=frozenset(("SchedulerAuth",)),
     setting_words={
         "DebugFlags": (*DEBUG_FLAGS, "ExtSensors", "FrontEnd", "TimeCray", "WorkQ", "WorkQueue"),
         "PreemptMode": ("off", "cluster", "cancel", "requeue", "on", "suspend", "gang", "within"),
-        "ReconfigFlags": ("KeepPartInfo", "KeepPartState"),
         "SelectTypeParameters": (*SELECT_PARAMETERS, *_OTHER_CONS),
+        "State": ("cloud", "drain", "fail"),
         "TaskPluginParam": ("SlurmdOffSpec",),
     },
-    stops_on=frozenset(),
+    stops_on=frozenset(("select-type", "partition-preempt")),
     partition_keys=PARTITION_KEYS,
     node_keys=frozenset(
         (
@@ -198,6 +199,7 @@ _22_05 = Release(
     task_prolog_lines_add_up=False,
     types_must_be_configured=False,
     cores_must_match_sockets=False,
+    cores_of_one_socket=False,
     select_default="select/linear",
     other_gres_confines=False,
     reason_survives_resume=False,
@@ -212,12 +214,13 @@ _22_05 = Release(
 _23_02 = replace(
     _22_05,
     major="23.02",
+    hostlist_unclosed=False,
     setting_words=_but(
-        _with(_22_05.setting_words, DebugFlags=("JobComp",), ReconfigFlags=("KeepPowerSaveSettings",)),
+        _with(_22_05.setting_words, DebugFlags=("JobComp",)),
         "SelectTypeParameters",
         *_OTHER_CONS,
     ),
-    stops_on=frozenset(("suspend-time",)),
+    stops_on=_22_05.stops_on | {"suspend-time"},
     partition_keys=PARTITION_KEYS | {"MaxCPUsPerSocket", "PowerDownOnIdle"},
     conf_keys=_22_05.conf_keys - {"SlurmctldPlugstack"} | {"MaxBatchRequeue", "PreemptParameters", "SuspendExcStates"},
     gres_flags=(*_22_05.gres_flags, "explicit"),
@@ -238,7 +241,7 @@ _23_11 = replace(
     defunct_keys=_23_02.defunct_keys
     | {"ExtSensorsFreq", "ExtSensorsType", "JobCredentialPrivateKey", "JobCredentialPublicCertificate"},
     setting_words=_with(_23_02.setting_words, DebugFlags=("GLOB_SILENCE", "Sack"), SelectTypeParameters=_SHARING),
-    stops_on=_23_02.stops_on | {"submit-line", "linear-tree"},
+    stops_on=_23_02.stops_on - {"select-type"} | {"submit-line", "linear-tree"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
     hostlist_suffix=True,
     cgroup_keys={
@@ -276,10 +279,9 @@ _24_11 = replace(
     setting_words=_with(
         _24_05.setting_words,
         DebugFlags=("ConMgr",),
-        ReconfigFlags=("KeepNodeStateFuture",),
         TaskPluginParam=("OOMKillStep",),
     ),
-    stops_on=_24_05.stops_on | {"node-count", "nodeset-names"},
+    stops_on=_24_05.stops_on - {"partition-preempt"} | {"node-count", "nodeset-names"},
     conf_keys=_24_05.conf_keys | {"CertmgrParameters", "CertmgrType", "DataParserParameters"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
     cores_must_match_sockets=True,
@@ -300,14 +302,16 @@ _25_05 = replace(
     major="25.05",
     defunct_keys=_24_11.defunct_keys | {"GetEnvTimeout"},
     setting_words=_but(
-        _but(
-            _with(_24_11.setting_words, DebugFlags=("AuditTLS",), TaskPluginParam=("SlurmdSpecOverride",)),
-            "DebugFlags",
-            "FrontEnd",
+        _with(
+            _24_11.setting_words,
+            DebugFlags=("AuditTLS",),
+            State=("external",),
+            TaskPluginParam=("SlurmdSpecOverride",),
         ),
-        "ReconfigFlags",
-        "KeepNodeStateFuture",
+        "DebugFlags",
+        "FrontEnd",
     ),
+    stops_on=_24_11.stops_on | {"tls-type"},
     partition_keys=_24_11.partition_keys | {"Topology"},
     conf_keys=_24_11.conf_keys - {"FrontendName"}
     | {"CertgenParameters", "CertgenType", "EpilogTimeout", "PrologTimeout"},
@@ -318,6 +322,7 @@ _25_05 = replace(
 _25_11 = replace(
     _25_05,
     major="25.11",
+    cores_of_one_socket=True,
     defunct_keys=_25_05.defunct_keys | {"AccountingStorageUser"},
     setting_words=_with(_25_05.setting_words, DebugFlags=("Metrics", "Namespace"), PreemptMode=("priority",)),
     conf_keys=_25_05.conf_keys - {"AccountingStorageLoc"}

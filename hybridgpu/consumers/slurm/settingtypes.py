@@ -7,6 +7,23 @@ _parse_partitionname and the functions named beside each table, on the branch of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
+
+Stop = Literal[
+    "suspend-time",
+    "submit-line",
+    "linear-tree",
+    "node-count",
+    "nodeset-names",
+    "health-states",
+    "select-type",
+    "partition-preempt",
+    "tls-type",
+]
+"""Settings that stop the daemons of some releases only: SuspendTime beyond 32 bits, max_submit_line_size beyond 2 MiB,
+topology/tree under select/linear, MaxNodeCount beyond 65536, a NodeSet with the name of a node,
+HealthCheckNodeState=START_ONLY beside others, a SelectType or TLSType that has no plugin, a wrong PreemptMode of a
+partition."""
 
 _BITS_16 = """AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait EioTimeout EpilogTimeout
 ExtSensorsFreq FairShareDampeningFactor FastSchedule GetEnvTimeout GroupUpdateForce GroupUpdateTime
@@ -100,6 +117,14 @@ PREEMPT_MODES: Mapping[str, str] = {
     "priority": "priority",
 }
 """The words of PreemptMode and what each stands for (preempt_mode_num)."""
+
+SELECT_TYPES = ("select/cons_tres", "select/linear", "select/cons_res", "select/cray_aries")
+"""SelectType: the plugins that some release we know has (src/plugins/select)."""
+
+HASHES = ("hash/k12", "hash/sha3")
+TLS_TYPES = ("tls/none", "tls/s2n")
+CERTIFICATES = ("certmgr/script",)
+"""HashPlugin, TLSType, CertmgrType: plugins that slurmd loads as it starts (src/plugins)."""
 
 SELECT_PARAMETERS = (
     *("CR_CPU", "CR_CPU_Memory", "CR_Core", "CR_Core_Memory", "CR_Memory", "CR_Socket", "CR_Socket_Memory"),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridgpu.consumers.slurm.gresconf import Record
+from hybridgpu.consumers.slurm.gresconf import EMPTY_FILE, Record
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
-from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.finding import Related, Rule, Severity
 from hybridgpu.model.naming import gres_id
 
 PLUGINS = ("gpu", "mps", "shard", "nic")
@@ -23,6 +23,13 @@ DEVICE_TWICE = Rule(
     "A device file stands in two records of one name: slurmd stops with a fatal error.",
     "Name each device once.",
     "S:src/interfaces/gres.c gres_node_config_load; slurmd -G on 22.05, 24.11, 26.05",
+)
+INSTANCE_TWICE = Rule(
+    "slurm-instance-twice",
+    Severity.ERROR,
+    "Two records of one name have the same MultipleFiles: slurmd does not see it, and two jobs get one MIG instance.",
+    "Name each instance once: its own two files of /dev/nvidia-caps.",
+    "S:src/interfaces/gres.c gres_node_config_load: MultipleFiles are not compared",
 )
 SHARED_NO_GPU = Rule(
     "slurm-shares-without-gpu",
@@ -78,7 +85,7 @@ MIG_SPLIT = Rule(
 )
 
 RULES = (
-    *(DEVICE_TWICE, SHARED_NO_GPU, SHARED_TWO_KINDS, SHARES_LOST, SHARES_DISCARDED, MPS_ON_MIG),
+    *(DEVICE_TWICE, INSTANCE_TWICE, SHARED_NO_GPU, SHARED_TWO_KINDS, SHARES_LOST, SHARES_DISCARDED, MPS_ON_MIG),
     *(BOTH_SHARED, MIG_SPLIT),
 )
 
@@ -104,7 +111,7 @@ def load(
     if "gpu" not in names:
         return records
     gpu = gres_id("gpu")
-    return [r for r in records if r.id != gpu or r.files]
+    return [r for r in records if r.id != gpu or r.has_file]
 
 
 def _count_only(name: str, raw: list[Record]) -> bool:
@@ -113,13 +120,21 @@ def _count_only(name: str, raw: list[Record]) -> bool:
 
 
 def _check_twice(records: list[Record], name: str, verdict: Verdict) -> None:
-    """No device file twice; a MIG instance's files are not looked at.
+    """No device file twice; a MIG instance's files are not looked at by Slurm.
 
     For a name without a plugin slurmd -G prints the error and goes on, but slurmd does not start.
     """
     seen: set[str] = set()
+    instances: dict[frozenset[str], Record] = {}
     for record in records:
-        if record.name != name or record.multiple or not record.has_file:
+        if record.name != name or not record.has_file:
+            continue
+        if record.multiple:
+            first = instances.setdefault(frozenset(record.files), record)
+            if first is not record:
+                related = [Related(first.place, "the first record")] if first.place else []
+                message = f"{name}: {','.join(record.files)} stand in two records"
+                verdict.note(INSTANCE_TWICE, record.place, message, related=related)
             continue
         for file in record.files:
             if file in seen:
@@ -131,7 +146,7 @@ def _share(records: list[Record], name: str, release: Release, verdict: Verdict)
     """gres_c_s: the shares of one kind laid beside the GPUs, one record each, at the end of the list."""
     gpus = [single for r in records if r.name == "gpu" and r.files for single in _singles(r, release, verdict)]
     shares = _split_shares([r for r in records if r.name == name], verdict)
-    rest = [r for r in records if r.name != name and not (r.name == "gpu" and r.files)]
+    rest = [r for r in records if r.name != name and not (r.name == "gpu" and r.has_file)]
     if verdict.fatal:
         return records
     if not gpus:
@@ -160,6 +175,10 @@ def _singles(record: Record, release: Release, verdict: Verdict) -> list[Record]
 
 def _split_shares(records: list[Record], verdict: Verdict) -> list[Record]:
     """One record a file, each with an equal part of the Count; or the single record without File."""
+    empty = next((r for r in records if r.has_file and not r.files and r.count), None)
+    if empty:
+        verdict.die(EMPTY_FILE, empty.place, f"the File of {empty.name} is empty")
+        return []
     shares: list[Record] = []
     bare = [r for r in records if not r.files]
     filed = [r for r in records if r.files]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 _MAX_LINK = 1023
 _WORD = 2**64
-_NUMBER = re.compile(r"\s*\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)?")
+_MOST_DIGITS = 1000
+_NUMBER = re.compile(r"\s*\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 _HEX = re.compile(r"[+-]?0[xX]")
 _SUFFIXES: Mapping[str, int] = {
     "": 1,
@@ -32,6 +33,12 @@ def flag(text: str) -> bool | None:
     }.get(text.lower())
 
 
+def integer(digits: str) -> int:
+    """The number that digits write, a sign before them or not. Beyond any number of C's all are alike: of a thousand
+    and more digits only the first are read, where Python would refuse."""
+    return int(digits[:_MOST_DIGITS])
+
+
 def unsigned(text: str, bits: int, kilo: bool = False) -> int | None:
     """A number as C's strtoul with base 0 reads it (010 is 8), `kilo`: with a K behind it
     (S:src/common/parse_value.c s_p_handle_uint16, 32, 64)."""
@@ -39,14 +46,14 @@ def unsigned(text: str, bits: int, kilo: bool = False) -> int | None:
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return most
     found = _NUMBER.match(text)
-    digits, rest, factor = (str(found[1] or 0), text[found.end() :], 1) if found else ("0", text, 1)
+    digits, rest, factor = (str(found[1]), text[found.end() :], 1) if found else ("0", text, 1)
     if kilo and rest[:1] in ("k", "K"):
         factor, rest = 1024, rest[1:]
     if rest:
         return None
     base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
-    value = int(digits, base)
-    if value > most:
+    value = int(digits, base) if base != 10 else integer(digits)
+    if value >= _WORD or value * factor % _WORD > most:
         return None
     return value * factor % _WORD
 
@@ -68,9 +75,9 @@ def count(text: str) -> int | None:
     found = re.match(r"[+-]?[0-9]+", text)
     digits = found[0] if found else "0"
     factor = multiplier(text[found.end() :] if found else text)
-    if factor is None or not -(2**63) < int(digits) < 2**63 - 1:
+    if factor is None or not -(2**63) < integer(digits) < 2**63 - 1:
         return None
-    total = int(digits) * factor % 2**64
+    total = integer(digits) * factor % 2**64
     return total if total < 2**64 - 2 else None
 
 
@@ -91,8 +98,8 @@ def core_set(text: str, cores: int) -> frozenset[int] | None:
     chosen: set[int] = set()
     for part in [] if text[:1] in ("", ",") else text.split(","):
         low, dash, high = re.sub(r"[^0-9-]", "", part).rpartition("-")
-        last = int(high or 0)
-        first = int(low.rpartition("-")[2] or 0) if dash else last
+        last = integer(high or "0")
+        first = integer(low.rpartition("-")[2] or "0") if dash else last
         if max(first, last) >= cores:
             return None
         chosen.update(range(first, last + 1))
@@ -102,10 +109,10 @@ def core_set(text: str, cores: int) -> frozenset[int] | None:
 def _stepped(text: str, cores: int) -> frozenset[int] | None:
     """`0-8:2` is 0, 2, 4, 6: the last number is not part of it."""
     found = re.fullmatch(r"([0-9]*)-([0-9]*):([0-9]+)", text)
-    if not found or int(found[3]) == 0 or int(found[2] or 0) < int(found[1] or 0):
+    if not found or integer(found[3]) == 0 or integer(found[2] or "0") < integer(found[1] or "0"):
         return None
-    chosen = frozenset(range(int(found[1] or 0), int(found[2] or 0), int(found[3])))
-    return None if any(core >= cores for core in chosen) else chosen
+    chosen = range(integer(found[1] or "0"), integer(found[2] or "0"), integer(found[3]))
+    return None if chosen and chosen[-1] >= cores else frozenset(chosen)
 
 
 def links_fault(text: str) -> str | None:
@@ -113,7 +120,7 @@ def links_fault(text: str) -> str | None:
     if not text:
         return "is empty"
     tokens = [token for token in text.split(",") if token]
-    values = [int(t) if re.fullmatch(r"\s*[+-]?[0-9]+", t) else None for t in tokens]
+    values = [integer(t) if re.fullmatch(r"\s*[+-]?[0-9]+", t) else None for t in tokens]
     if any(value is None or not -2 <= value <= _MAX_LINK for value in values):
         return "holds what is no number from -2 to 1023"
     if values.count(-1) != 1:
@@ -139,5 +146,6 @@ def minutes(text: str) -> int | None:
     hours, mins, seconds = (
         ([*clock.split(":"), "0", "0"])[:3] if dash or colons == 2 else ["0", *clock.split(":"), "0"][:3]
     )
-    total = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(mins or 0) * 60 + int(seconds or 0)
+    parts = ((days, 86400), (hours, 3600), (mins, 60), (seconds, 1))
+    total = sum(integer(part or "0") * unit for part, unit in parts)
     return -(-total // 60)

@@ -33,9 +33,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A mapping with a line for each key."""
+    """A mapping; short ones stand on one line, unless they are `tall`."""
 
     entries: tuple[Entry, ...]
+    tall: bool = False
+
+    def get(self, key: str) -> object:
+        """The value of a key, None where it is not there."""
+        return next((entry.value for entry in self.entries if entry.key == key), None)
 
     @property
     def guessed(self) -> bool:
@@ -99,7 +104,7 @@ def _item(block: Block, indent: str) -> Iterator[tuple[str, str]]:
 
 def _flat(block: Block) -> dict[str, Any] | None:
     """The block as one value, where it can stand on one line: no guess in it needs a line of its own."""
-    if block.guessed:
+    if block.guessed or block.tall:
         return None
     record: dict[str, Any] = {}
     for entry in block.entries:

@@ -20,6 +20,7 @@ from hybridgpu.inventory.importer.told import Told
 from hybridgpu.inventory.schema import API_VERSION, DNS_LABEL
 from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.sharing import Scheduler
+from hybridgpu.model.site import OPERATOR
 
 NO_GPUS = Rule(
     "import-no-gpu-nodes",
@@ -60,21 +61,30 @@ def draft(sources: Sources) -> Draft:
         return Draft(None, (), told.findings)
     in_slurm = sources.tree is not None
     in_kubernetes = any_kubernetes(sources.kube) or any(node.seen and node.seen.kept for node in nodes)
-    drafting = Drafting(Models(card.clue for node in nodes for card in node.cards), told, in_slurm and in_kubernetes)
-    drafts = [drafting.draft(node) for node in nodes]
+    models = Models(card.clue for node in nodes for card in node.cards)
+    kubernetes = kubernetes_block(sources.kube) if in_kubernetes else None
+    operated = kubernetes is not None and kubernetes.get("delivery") == OPERATOR
+    drafting = Drafting(models, told, both=in_slurm and in_kubernetes, operated=operated)
+    if sources.consumption:
+        drafting.splits = sources.consumption.release.other_gres_confines
+    drafts = [made for node in nodes if (made := drafting.draft(node))]
+    if not drafts:
+        return Draft(None, (), told.findings)
+    made_of = {node.name for node in drafts}
+    survey.left_out += [node.name for node in nodes if node.name not in made_of]
     entries = [Entry("apiVersion", API_VERSION), Entry("kind", "Inventory"), _metadata(sources)]
     if in_slurm:
         entries.append(Entry("slurm", _slurm(sources, survey, drafts, told)))
     elif not in_kubernetes:
         why = "neither Slurm's files nor Kubernetes' were given"
         entries.append(Entry("slurm", Block((Entry("version", NEWEST.major, why),))))
-    if in_kubernetes:
-        entries.append(Entry("kubernetes", kubernetes_block(sources.kube)))
+    if kubernetes is not None:
+        entries.append(Entry("kubernetes", kubernetes))
         if in_slurm and not sources.kube.nodes:
             hosts = fold_hosts(node.name for node in drafts)
             told.add(NODES_NOT_GIVEN, None, f"no Node is among the files: {hosts} are put down as Slurm's")
     folded = fold(drafts)
-    entries += [Entry("nodeClasses", Block(tuple(folded.classes))), Entry("nodes", tuple(folded.entries))]
+    entries += [Entry("nodeClasses", Block(tuple(folded.classes), tall=True)), Entry("nodes", tuple(folded.entries))]
     text, guesses = text_of(Block(tuple(entries)))
     return Draft(text, guesses, told.findings, tuple(node.name for node in drafts))
 
@@ -99,7 +109,7 @@ def _slurm(sources: Sources, survey: Survey, drafts: Sequence[NodeDraft], told: 
             release=consumption.release,
             release_guess=sources.release_guess,
             drafts=mine,
-            autodetect=autodetect_of([(found[name].value, found[name].pair, name) for name in names], told),
+            autodetect=autodetect_of(found, told),
             raw=raw_lines(tree.files, names, survey.left_out, consumption.release, told),
         ),
         told,

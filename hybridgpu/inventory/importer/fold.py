@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from hybridgpu.inventory.hosts import expand
+from hybridgpu.inventory.hosts import HostlistError, expand
 from hybridgpu.inventory.importer.document import Block, Entry, Value, number
 from hybridgpu.inventory.importer.nodes import NodeDraft
 from hybridgpu.inventory.importer.sharing import block as sharing_block
@@ -71,8 +71,19 @@ def fold_hosts(names: Iterable[str]) -> str:
     """A hostlist; names with very long numbers stand alone, as does what would not come back as it was."""
     every = list(dict.fromkeys(names))
     short = [name for name in every if not _LARGE.search(name)]
-    text = ",".join([*([str(NodeSet.fromlist(short))] if short else []), *(n for n in every if _LARGE.search(n))])
-    return text if sorted(expand(text)) == sorted(every) else ",".join(every)
+    try:
+        text = ",".join([*([str(NodeSet.fromlist(short))] if short else []), *(n for n in every if _LARGE.search(n))])
+    except NodeSetException:
+        text = ""
+    return text if sorted(_expanded(text)) == sorted(every) else ",".join(every)
+
+
+def _expanded(text: str) -> list[str]:
+    """The names of a list, none where it cannot be read."""
+    try:
+        return list(expand(text))
+    except HostlistError:
+        return []
 
 
 def _classes(drafts: Sequence[NodeDraft]) -> list[_Class]:
@@ -199,7 +210,7 @@ def _paired(key: str, values: Sequence[str], ports: bool) -> str:
         runs = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         return f"[{numbers[0]}-{numbers[-1]}]" if runs else f"[{','.join(values)}]"
     folded = fold_hosts(values)
-    return folded if list(expand(folded)) == list(values) else ",".join(values)
+    return folded if _expanded(folded) == list(values) else ",".join(values)
 
 
 def _record(keys: Iterable[tuple[str, str]]) -> dict[str, Value]:

@@ -10,8 +10,9 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles, Toleration
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
 from hybridgpu.inventory.importer.document import Block, Entry, Value
 from hybridgpu.inventory.schema import NAMESPACE, PATH
+from hybridgpu.model.site import OPERATOR
 
-_DEFAULT_NAMESPACE = {"gpu-operator": "gpu-operator", "device-plugin": "nvidia-device-plugin"}
+_DEFAULT_NAMESPACE = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
 _DEFAULT_ROOT = "/run/nvidia/mps"
 _CHARTS_OWN = (
     ("CriticalAddonsOnly", "Exists", None, None),
@@ -30,10 +31,7 @@ def any_kubernetes(files: KubeFiles) -> bool:
 
 def kubernetes_block(files: KubeFiles) -> Block:
     """The block."""
-    delivery = "gpu-operator" if files.policies or _labelled(files) else "device-plugin"
-    why = "" if files.policies or files.operands or _charted(files) else "nothing tells the chart from the operator"
-    if not files.policies and delivery == "gpu-operator":
-        why = "the operator's labels are on the nodes"
+    delivery, why = _delivery(files)
     namespace, guess = _namespace(files, delivery)
     entries = [Entry("delivery", delivery, why), Entry("namespace", namespace, guess)]
     root = next(_roots(files), _DEFAULT_ROOT)
@@ -44,13 +42,17 @@ def kubernetes_block(files: KubeFiles) -> Block:
     return Block(tuple(entries))
 
 
-def _charted(files: KubeFiles) -> bool:
-    return any(one.managed for one in files.sets)
-
-
-def _labelled(files: KubeFiles) -> bool:
-    """Whether nodes have labels that the operator alone sets."""
-    return not files.sets and any("nvidia.com/gpu.deploy.operands" in node.labels for node in files.nodes)
+def _delivery(files: KubeFiles) -> tuple[str, str]:
+    """What brings the plugin, and why that is a guess."""
+    if files.policies:
+        return OPERATOR, ""
+    if files.operands or any(one.managed for one in files.sets):
+        return "device-plugin", ""
+    if any("nvidia.com/gpu.deploy.operands" in node.labels for node in files.nodes):
+        return OPERATOR, "the operator's labels are on the nodes"
+    if any(one.namespace == _DEFAULT_NAMESPACE[OPERATOR] for one in files.sets):
+        return OPERATOR, f"the configs are in the namespace {_DEFAULT_NAMESPACE[OPERATOR]}"
+    return "device-plugin", "nothing tells the chart from the operator"
 
 
 def _namespace(files: KubeFiles, delivery: str) -> tuple[str, str]:

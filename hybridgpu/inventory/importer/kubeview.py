@@ -7,26 +7,30 @@ labels counts where there is no config to be had. What a program makes of a file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hybridgpu.consumers.kubernetes.configmanager import LABEL, Died, choose
-from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.migparted import apply
 from hybridgpu.consumers.kubernetes.migspec import read_mig
 from hybridgpu.consumers.kubernetes.node import node_of
+from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
 from hybridgpu.inventory.importer.sharing import Shares, counts, spread
+from hybridgpu.model.catalogue import models
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 
-_OURS = "hybridgpu.io/config"
 _PREFIX = "nvidia.com/"
 _INSTANCES = re.compile(rf"{_PREFIX}mig-([0-9]+g\.[0-9]+gb[a-z.-]*)")
+_GENERATED = re.compile(r"all-([0-9]+g\.[0-9]+gb(?:\+me)?)")
+"""Configs that the operator makes for each profile (mig-parted deployments/container, config-default.yaml)."""
+_NO_MIG = "all-disabled"
 _OF_SINGLE = re.compile(r"-MIG-([0-9]+g\.[0-9]+gb[a-z.+-]*?)(-SHARED)?$", re.IGNORECASE)
 
 
@@ -46,10 +50,18 @@ class KubeView:
     guess: str = ""
 
 
-def kube_view(node: KubeNode, files: KubeFiles, model: GpuModel | None, cards: int | None) -> KubeView:
+class KubeSide:
+    """The Kubernetes files, with what is asked of them for every node."""
+
+    def __init__(self, files: KubeFiles) -> None:
+        self.files, self.configs = files, NodeConfigs(files.sets)
+
+
+def kube_view(node: KubeNode, side: KubeSide, model: GpuModel | None, cards: int | None) -> KubeView:
     """What the files show of the node. `model` and `cards` are what others know of its GPUs, None where they do not."""
+    files = side.files
     model = of_label(node.labels.get(f"{_PREFIX}gpu.product", "")) or model
-    config = _config(node, files.sets)
+    config = _config(node, side.configs)
     count = cards or _count(node, config)
     layout, guess = _layout(node, files, model, count)
     shares = _shares(node, files, config, layout)
@@ -59,8 +71,9 @@ def kube_view(node: KubeNode, files: KubeFiles, model: GpuModel | None, cards: i
 def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
     """How many cards: feature discovery counts them, but under strategy single it counts instances."""
     labels = node.labels
-    if (text := labels.get(f"{_PREFIX}gpu.count", "")).isdigit() and labels.get(f"{_PREFIX}mig.strategy") != "single":
-        return int(text) or None
+    counted = label_number(labels.get(f"{_PREFIX}gpu.count"))
+    if counted is not None and labels.get(f"{_PREFIX}mig.strategy") != "single":
+        return counted or None
     if node.cards and node.cards.cards:
         return len(node.cards.cards)
     held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu.shared")
@@ -68,31 +81,15 @@ def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
     return held // replicas or None if held else None
 
 
-def _config(node: KubeNode, sets: Sequence[ConfigSet]) -> PluginConfig | None:
-    """The config that the plugin of the node runs, as far as the files say."""
-    chosen = _chosen(node, sets)
+def _config(node: KubeNode, configs: NodeConfigs) -> PluginConfig | None:
+    """The config that the plugin of the node runs, as far as the files say; of several that may be meant the first."""
+    chosen = next((one.config for one in configs.running(node)), None)
     return _read(chosen.text) if chosen else None
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> PluginConfig | None:
     return read_config(text).config
-
-
-def _chosen(node: KubeNode, sets: Sequence[ConfigSet]) -> Config | None:
-    by_hash = node.labels.get(_OURS)
-    label = node.labels.get(LABEL, "")
-    for one in sets:
-        for config in one.configs:
-            if by_hash and (config.key.endswith(by_hash) or one.name.endswith(by_hash)):
-                return config
-    for one in sets:
-        if label and label in one.keys:
-            return next(config for config in one.configs if config.key == label)
-    if label or by_hash or len(sets) != 1:
-        return None
-    key = choose("", sets[0].keys, sets[0].settings)
-    return None if isinstance(key, Died) else next((c for c in sets[0].configs if c.key == key), None)
 
 
 def _replicas(config: PluginConfig | None) -> int | None:
@@ -118,13 +115,14 @@ def _shares(
 
 def _labelled(node: KubeNode) -> Shares | None:
     """What feature discovery says is in force (k8s-device-plugin internal/lm)."""
-    word, text = node.labels.get(f"{_PREFIX}gpu.sharing-strategy"), node.labels.get(f"{_PREFIX}gpu.replicas", "")
+    word = node.labels.get(f"{_PREFIX}gpu.sharing-strategy")
+    replicas = label_number(node.labels.get(f"{_PREFIX}gpu.replicas"))
     if word == "none":
         return Shares(Mode.EXCLUSIVE)
-    if word not in (Mode.TIME_SLICING.value, Mode.MPS.value) or not text.isdigit() or int(text) < FEWEST:
+    if word not in (Mode.TIME_SLICING.value, Mode.MPS.value) or replicas is None or replicas < FEWEST:
         return None
     renamed = not node.labels.get(f"{_PREFIX}gpu.product", "").endswith("-SHARED")
-    return Shares(Mode(word), int(text), rename=renamed, one_only=word == Mode.MPS.value)
+    return Shares(Mode(word), replicas, rename=renamed, one_only=word == Mode.MPS.value)
 
 
 def _strategy(node: KubeNode, files: KubeFiles, config: PluginConfig | None) -> str:
@@ -143,10 +141,20 @@ def _layout(
         if read and model and count and name in read.configs:
             after = apply(read.configs[name], node_of(model, count)).node
             return tuple(counts(i.profile for i in c.instances) or None for c in after.cards), ""
+    if (alike := _GENERATED.fullmatch(name)) and count and (most := _most(alike[1], model)):
+        return (((alike[1], most),),) * count, "" if model else f"mig.config is {name}, and the model is not known"
+    if name == _NO_MIG:
+        return (), ""
     total = counts(_instances(node))
     cards = count if node.labels.get(f"{_PREFIX}mig.strategy") != "single" else None
     spread_out = spread(total, cards) if total else ()
     return spread_out, "instances are counted, not told apart by card" if spread_out else ""
+
+
+def _most(profile: str, model: GpuModel | None) -> int:
+    """How many of a profile fill a card of the model, or of any."""
+    found = (one.profile(profile) for one in ([model] if model else models()))
+    return max((one.max_count for one in found if one), default=0)
 
 
 def _instances(node: KubeNode) -> Iterator[str]:
@@ -156,15 +164,14 @@ def _instances(node: KubeNode) -> Iterator[str]:
         if found := _INSTANCES.fullmatch(resource):
             yield from [found[1].replace(".me", "+me").replace(".gfx", "+gfx")] * min(number, 512)
     single = _OF_SINGLE.search(node.labels.get(f"{_PREFIX}gpu.product", ""))
-    text = node.labels.get(f"{_PREFIX}gpu.count", "")
-    if single and text.isdigit():
-        yield from [single[1].lower()] * min(int(text), 512)
+    if single:
+        yield from [single[1].lower()] * min(label_number(node.labels.get(f"{_PREFIX}gpu.count")) or 0, 512)
 
 
 def _counted(labels: Mapping[str, str]) -> dict[str, int]:
     """Instances by resource, from labels of the form nvidia.com/mig-1g.10gb.count."""
     return {
-        key.removesuffix(".count"): int(value)
+        key.removesuffix(".count"): label_number(value) or 0
         for key, value in labels.items()
-        if key.endswith(".count") and value.isdigit() and _INSTANCES.fullmatch(key.removesuffix(".count"))
+        if key.endswith(".count") and _INSTANCES.fullmatch(key.removesuffix(".count"))
     }

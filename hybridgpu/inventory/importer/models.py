@@ -116,9 +116,9 @@ def possible(clue: Clue, strictly: bool = False) -> list[GpuModel]:
     if not clue.layouts:
         return list(named)
     # What stands before a profile is cut short, so that models share it (`h20` of H20 and H20-3e).
-    named = [model for model in models() if model in named or type_prefix(model) in (clue.word, *clue.hints)]
-    fitting = [model for model in named if holds(model, clue.layouts)]
-    if not fitting and not (strictly and named):
+    called = [model for model in models() if model in named or type_prefix(model) in (clue.word, *clue.hints)]
+    fitting = [model for model in called if holds(model, clue.layouts)]
+    if not fitting and not (strictly and called):
         fitting = [model for model in models() if holds(model, clue.layouts)]
     return [model for model in fitting if _divides(model, clue.parts)] or fitting
 

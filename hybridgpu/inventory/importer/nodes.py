@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hybridgpu.inventory.importer.cards import Card
 from hybridgpu.inventory.importer.kubeview import KubeView
-from hybridgpu.inventory.importer.models import Choice, Models
+from hybridgpu.inventory.importer.models import Choice, Models, holds
 from hybridgpu.inventory.importer.parameters import NodeLine
 from hybridgpu.inventory.importer.sharing import Shares, of_slurm
 from hybridgpu.inventory.importer.slurmview import SlurmView
 from hybridgpu.inventory.importer.told import Told
+from hybridgpu.inventory.sharing import mps_limit
 from hybridgpu.model.finding import Place, Related, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.naming import whole_gpu_type
@@ -34,6 +35,29 @@ MODEL_UNKNOWN = Rule(
     "docs/import.md",
 )
 
+LAYOUT_IMPOSSIBLE = Rule(
+    "import-layout-impossible",
+    Severity.ERROR,
+    "The files name MIG instances that no card holds together, so they are not what is there; the node is left out.",
+    "Correct the files, or import with the facts of the node alone.",
+    "NVIDIA MIG user guide, placements",
+)
+SPLIT_IMPOSSIBLE = Rule(
+    "import-split-impossible",
+    Severity.ERROR,
+    "The node keeps cards from Slurm's jobs for Kubernetes, and under MPS, the GPU operator or an older Slurm a node "
+    "cannot be split; it is left out.",
+    "Give the node to one owner.",
+    "docs/inventory.md",
+)
+SHARING_LOST = Rule(
+    "import-sharing-lost",
+    Severity.ERROR,
+    "An inventory cannot share GPUs so, because what comes of it in Kubernetes breaks or gives a card out twice.",
+    "See docs/inventory.md on replicas and renameByDefault.",
+    "docs/inventory.md",
+)
+
 UNTYPED = "nvidia"
 """The type of GPUs that had none and whose model is a guess: it is part of every name that AutoDetect gives."""
 
@@ -42,7 +66,10 @@ _REPLICAS = 4
 
 @dataclass(frozen=True, slots=True)
 class NodeSource:
-    """What is known of a node. `position`: where it stands on its NodeName line. `place`: where it is defined."""
+    """What is known of a node. `position`: where it stands on its NodeName line. `place`: where it is defined.
+
+    `closed`: why Slurm starts no job there, None where it may.
+    """
 
     name: str
     place: Place
@@ -52,6 +79,7 @@ class NodeSource:
     kube: KubeView | None = None
     cards: tuple[Card, ...] = ()
     kube_name: str | None = None
+    closed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +102,35 @@ class NodeDraft:
 
 @dataclass(slots=True)
 class Drafting:
-    """Makes drafts of nodes; work is done once for nodes that are alike."""
+    """Makes drafts of nodes. `both`: the site has both schedulers; `operated`: the plugin comes with the operator;
+    `splits`: Slurm's release can keep jobs off cards of Kubernetes."""
 
     models: Models
     told: Told
     both: bool
-    _known: dict[tuple[object, ...], NodeDraft] = field(default_factory=dict)
+    operated: bool
+    splits: bool = True
 
-    def draft(self, source: NodeSource) -> NodeDraft:
-        """The node in the inventory's terms."""
+    def draft(self, source: NodeSource) -> NodeDraft | None:
+        """The node in the inventory's terms; None, which is told, where its cards cannot be cut as the files say."""
         guesses: dict[str, str] = {}
         choices = tuple(self.models.of(card.clue) for card in source.cards)
+        for card, choice in zip(source.cards, choices, strict=True):
+            if card.layout and not holds(choice.model, (card.layout,)):
+                parts = " + ".join(f"{number} x {profile}" for profile, number in card.layout)
+                message = f"{source.name}: no {choice.model.name} can be cut into {parts}; the node is left out"
+                self.told.add(LAYOUT_IMPOSSIBLE, source.place, message)
+                return None
+        if source.seen and source.seen.kept and (not self.splits or self.operated or source.seen.shared == "mps"):
+            message = f"{source.name}: cards are kept for Kubernetes, and the node cannot be split; it is left out"
+            self.told.add(SPLIT_IMPOSSIBLE, source.place, message)
+            return None
         self._judge_models(source, choices, guesses)
         schedulers = _schedulers(source)
         owner = _owner(source, guesses)
         owners = tuple(card.owner or owner for card in source.cards)
-        shares = self._shares(source, owner, schedulers, guesses)
         gpus = tuple(choice.model for choice in choices)
+        shares = self._legal(source, self._shares(source, owner, schedulers, guesses), gpus, guesses)
         line = source.line if Scheduler.SLURM in schedulers else None
         return NodeDraft(
             name=source.name,
@@ -136,6 +176,20 @@ class Drafting:
                 return Shares(Mode.MPS, _REPLICAS)
             return mine
         return self._both(source, mine, theirs, owner, guesses)
+
+    def _legal(self, source: NodeSource, shares: Shares, gpus: tuple[GpuModel, ...], guesses: dict[str, str]) -> Shares:
+        """The shares as far as an inventory takes them."""
+        place = source.kube.node.place if source.kube else source.place
+        if shares.mode is Mode.MPS and shares.replicas and shares.replicas > mps_limit(gpus):
+            guesses["sharing"] = f"{shares.replicas} replicas are more than MPS takes"
+            message = f"{source.name}: {shares.replicas} replicas, and MPS takes {mps_limit(gpus)}"
+            self.told.add(SHARING_LOST, place, message)
+            shares = replace(shares, replicas=mps_limit(gpus))
+        if shares.rename and self.operated:
+            message = f"{source.name}: renameByDefault is not possible under the GPU operator"
+            self.told.add(SHARING_LOST, place, message)
+            shares = replace(shares, rename=False)
+        return shares
 
     def _both(
         self, source: NodeSource, mine: Shares, theirs: Shares, owner: Scheduler, guesses: dict[str, str]
@@ -185,8 +239,8 @@ def _owner(source: NodeSource, guesses: dict[str, str]) -> Scheduler:
     if len(known) < 2 or source.kube is None or source.line is None:
         return known[0] if known else Scheduler.SLURM
     node = source.kube.node
-    if source.line.closed:
-        guesses["owner"] = "both know the node, and its NodeName line closes it to Slurm"
+    if source.closed:
+        guesses["owner"] = f"both know the node, and Slurm starts no job there: {source.closed}"
         return Scheduler.KUBERNETES
     if node.unschedulable or not node.offers:
         guesses["owner"] = "both know the node, and Kubernetes starts no GPU work there"

@@ -15,7 +15,7 @@ from hybridgpu.consumers.slurm.nodeline import node_names
 from hybridgpu.consumers.slurm.values import is_count, unsigned
 from hybridgpu.files.slurmlines import Pair
 from hybridgpu.inventory.importer.told import Told
-from hybridgpu.inventory.nodekeys import ADDRESS_KEYS, OUR_GRES
+from hybridgpu.inventory.nodekeys import ADDRESS_KEYS, OUR_GRES, is_gres_entry
 from hybridgpu.inventory.schema import VALUE
 from hybridgpu.model.finding import Rule, Severity
 
@@ -67,7 +67,6 @@ class NodeLine:
     keys: tuple[tuple[str, str], ...]
     gres: str
     addresses: tuple[tuple[str, tuple[str, ...]], ...]
-    closed: bool
 
 
 def node_line(record: NodeRecord, release: Release, told: Told) -> NodeLine:
@@ -79,15 +78,23 @@ def node_line(record: NodeRecord, release: Release, told: Told) -> NodeLine:
     return NodeLine(
         nodes=nodes,
         keys=tuple(_parameters(record, release, told)),
-        gres=site_gres(record),
-        addresses=tuple(_addresses(record, len(nodes), release)),
-        closed=bool(state and state.value.lower().startswith(_KEPT_BY_SLURM)),
+        gres=site_gres(record, told),
+        addresses=tuple(_addresses(record, len(nodes), release, told)),
     )
 
 
-def site_gres(record: NodeRecord) -> str:
+def site_gres(record: NodeRecord, told: Told) -> str:
     """The entries of Gres= that are not hybridgpu's, each with its count."""
-    return ",".join(_counted(token) for token in _tokens(record) if token.partition(":")[0] not in OUR_GRES)
+    kept = []
+    for token in _tokens(record):
+        entry = _counted(token)
+        if token.partition(":")[0] in OUR_GRES or entry.endswith(":0"):
+            continue
+        if is_gres_entry(entry):
+            kept.append(entry)
+        else:
+            told.add(VALUE_LOST, record.values["gres"].place, f"{record.names}: Gres={token} cannot stand there")
+    return ",".join(kept)
 
 
 def _tokens(record: NodeRecord) -> list[str]:
@@ -139,7 +146,7 @@ def _value(key: str, pair: Pair, told: Told, record: NodeRecord) -> str | None:
     return None
 
 
-def _addresses(record: NodeRecord, nodes: int, release: Release) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _addresses(record: NodeRecord, nodes: int, release: Release, told: Told) -> Iterator[tuple[str, tuple[str, ...]]]:
     """NodeAddr, NodeHostname, Port and BcastAddr, one value for each node."""
     for key in ADDRESS_KEYS:
         pair = record.values.get(key.lower())
@@ -148,5 +155,8 @@ def _addresses(record: NodeRecord, nodes: int, release: Release) -> Iterator[tup
         text = pair.value
         if key == "Port" and "[" not in text and re.search("[-,]", text):
             text = f"[{text}]"
-        values = expand(text, release.hostlist_suffix)
-        yield key, values * nodes if len(values) == 1 else values
+        values = expand(text, release.hostlist_suffix, release.hostlist_unclosed)
+        if len(values) in (1, nodes):
+            yield key, values * nodes if len(values) == 1 else values
+        else:
+            told.add(VALUE_LOST, pair.place, f"{pair.key}={pair.value} has {len(values)} values for {nodes} nodes")

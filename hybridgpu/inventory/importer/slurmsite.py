@@ -6,7 +6,7 @@ What hybridgpu writes itself, as it stands in files that it has rendered before,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -14,9 +14,11 @@ from hybridgpu.consumers.slurm import Release, SlurmFiles
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.files.slurmlines import Pair
 from hybridgpu.inventory.importer.document import Block, Entry
+from hybridgpu.inventory.importer.fold import fold_hosts
+from hybridgpu.inventory.importer.greslines import Detection
 from hybridgpu.inventory.importer.nodes import NodeDraft
 from hybridgpu.inventory.importer.told import Told
-from hybridgpu.inventory.nodekeys import OUR_GRES
+from hybridgpu.inventory.nodekeys import OUR_GRES, is_reserved
 from hybridgpu.inventory.schema import GRES_NAME, HOST, PATH, SCRIPT, TRES, VALUE, WORD
 from hybridgpu.inventory.shape import Text
 from hybridgpu.model.finding import Rule, Severity
@@ -39,9 +41,10 @@ TASK_PROLOG_HIDDEN = Rule(
 )
 DETECTIONS_DIFFER = Rule(
     "import-autodetect-differs",
-    Severity.ERROR,
-    "AutoDetect is one for all nodes of an inventory: some nodes' GPUs will be found in another way.",
-    "Import the nodes of each AutoDetect by themselves, or write their device files.",
+    Severity.WARNING,
+    "AutoDetect is off, nvml or nvidia, and one for all nodes of an inventory: rendered files name the devices of "
+    "these nodes instead, without Cores and Links where there are no facts.",
+    "Render with facts (`hybridgpu render --facts`), or set autoDetect if all nodes can have the same.",
     "docs/inventory.md",
 )
 
@@ -53,8 +56,8 @@ _TAKEN = ("off", "nvml", "nvidia")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the block is made from. `drafts` are the nodes in Slurm; `detections` AutoDetect by node, with its place;
-    `raw` the lines of gres.conf that stay as they are."""
+    """What the block is made from. `drafts` are the nodes in Slurm, `autodetect` is what all of them get, and `raw` are
+    the lines of gres.conf that stay as they are."""
 
     files: SlurmFiles
     release: Release
@@ -91,7 +94,7 @@ def slurm_block(site: Site, told: Told) -> Block:
     entries += [Entry("hooks", Block(tuple(hooks)))] if hooks else []
     own = [entry for entry in _site(site, told, dbd) if entry.value]
     entries += [Entry("site", Block(tuple(own)))] if own else []
-    return Block(tuple(entries))
+    return Block(tuple(entries), tall=True)
 
 
 def _controllers(files: SlurmFiles) -> Iterator[str]:
@@ -103,7 +106,11 @@ def _site(site: Site, told: Told, dbd: bool) -> Iterator[Entry]:
     """The keys of slurm.site, in the order of the schema."""
     files = site.files
     shared = set(map(_shared, site.drafts))
-    types = [name for name in files.words("GresTypes") if name not in ("gpu", KUBERNETES_CARDS, *shared)]
+    types = [
+        name
+        for name in files.words("GresTypes")
+        if name not in ("gpu", KUBERNETES_CARDS, *shared) and (name in SHARED or not is_reserved(name))
+    ]
     place = files.setting("GresTypes")
     yield Entry("gresTypes", _allowed(types, GRES_NAME, place, told))
     yield Entry("gres", list(site.raw))
@@ -114,6 +121,9 @@ def _site(site: Site, told: Told, dbd: bool) -> Iterator[Entry]:
     daemons = any(node.shares.mode is Mode.MPS for node in site.drafts)
     if daemons and words and words[-1].lower() == "contain":
         words.pop()
+    if daemons and flags and any(word.lower() == "nohold" for word in words):
+        told.add(SETTING_LOST, flags.place, "PrologFlags: NoHold cannot stand beside Contain, which mode mps needs")
+        words = [word for word in words if word.lower() != "nohold"]
     yield Entry("prologFlags", _allowed(words, WORD, flags, told))
     if dbd or files.setting("AccountingStorageType") is None:
         tres = files.setting("AccountingStorageTRES")
@@ -196,13 +206,16 @@ def _cgroup(files: SlurmFiles, told: Told) -> dict[str, str]:
     return keys
 
 
-def autodetect_of(values: Sequence[tuple[str, Pair | None, str]], told: Told) -> str:
-    """The AutoDetect of an inventory whose nodes have these (value, its pair, node): what most have."""
-    every = [value if value in _TAKEN else "nvml" for value, _, _ in values]
-    if not every:
-        return "off"
-    most = max(dict.fromkeys(every), key=every.count)
-    for value, pair, node in values:
-        if value != most:
-            told.add(DETECTIONS_DIFFER, pair.place if pair else None, f"{node}: AutoDetect={value}, and others {most}")
-    return most
+def autodetect_of(found: Mapping[str, Detection], told: Told) -> str:
+    """The AutoDetect of an inventory whose nodes have these; `off`, with all devices named, where they differ."""
+    values = {detection.value for detection in found.values()}
+    if not values or (len(values) == 1 and values <= set(_TAKEN)):
+        return values.pop() if values else "off"
+    by_value: dict[str, list[str]] = {}
+    for node, detection in found.items():
+        by_value.setdefault(detection.value, []).append(node)
+    for value, nodes in by_value.items():
+        pair = found[nodes[0]].pair
+        if value != "off":
+            told.add(DETECTIONS_DIFFER, pair.place if pair else None, f"{fold_hosts(nodes)}: AutoDetect={value}")
+    return "off"

@@ -5,24 +5,28 @@ Nodes that an inventory cannot have are left out here, and told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.consumers.slurm import NEWEST, NodeRecord
+from hybridgpu.consumers.slurm.hostnames import host_names
+from hybridgpu.consumers.slurm.openness import openness
 from hybridgpu.inventory.importer.cards import Card, cards_of
 from hybridgpu.inventory.importer.fold import fold_hosts
-from hybridgpu.inventory.importer.kubeview import KubeView, kube_view
+from hybridgpu.inventory.importer.kubeview import KubeSide, KubeView, kube_view
 from hybridgpu.inventory.importer.nodes import NodeSource
 from hybridgpu.inventory.importer.parameters import NodeLine, node_line
 from hybridgpu.inventory.importer.slurmview import SlurmView, view
 from hybridgpu.inventory.importer.sources import Sources
 from hybridgpu.inventory.importer.told import Told
+from hybridgpu.inventory.nodeentry import is_host_name
 from hybridgpu.inventory.schema import MOST_GPUS
 from hybridgpu.model.catalogue import NotFound, identify
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.hostname import Directory
 
 NOT_NVIDIA = Rule(
     "import-not-nvidia",
@@ -31,6 +35,13 @@ NOT_NVIDIA = Rule(
     "are.",
     "Leave their NodeName lines in slurm.conf.",
     "docs/import.md",
+)
+NAME_ILLEGAL = Rule(
+    "import-name-illegal",
+    Severity.ERROR,
+    "An inventory takes host names of letters, digits, '.', '_' and '-' only; the nodes are left out.",
+    "Rename the nodes.",
+    "docs/inventory.md",
 )
 INSTANCE_UNKNOWN = Rule(
     "import-instance-unknown",
@@ -72,48 +83,63 @@ class Survey:
     sources: Sources
     told: Told
     left_out: list[str] = field(default_factory=list)
+    _side: KubeSide = field(init=False)
     _views: dict[int, SlurmView] = field(default_factory=dict)
     _cards: dict[tuple[object, ...], tuple[Card, ...]] = field(default_factory=dict)
     _aside: dict[Rule, dict[str, Place]] = field(default_factory=dict)
     _why: dict[Rule, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._side = KubeSide(self.sources.kube)
 
     def nodes(self) -> tuple[NodeSource, ...]:
         """The nodes that have GPUs, Slurm's in the order of its lines first."""
         tree, consumption = self.sources.tree, self.sources.consumption
         release = consumption.release if consumption else NEWEST
         lines = [(record, node_line(record, release, self.told)) for record in (tree.files.nodes if tree else ())]
-        kube = _by_host(lines, self.sources.kube.nodes)
-        every = [*self._slurm(lines, kube), *self._kubernetes(kube), *self._facts_alone(lines)]
+        names = [known for record, _ in lines for known in host_names(record, release)]
+        kube = _by_host(names, self.sources.kube.nodes)
+        facts = Directory.of(((name,), told) for name, told in self.sources.facts.items())
+        every = [*self._slurm(lines, names, kube, facts), *self._kubernetes(kube, facts), *self._facts_alone(names)]
         for rule, nodes in self._aside.items():
             self.told.add(rule, next(iter(nodes.values())), f"{fold_hosts(nodes)}: {self._why[rule]}")
         return tuple(node for node in every if node.cards)
 
-    def _slurm(self, lines: Sequence[_Line], kube: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+    def _slurm(
+        self,
+        lines: Sequence[_Line],
+        names: Sequence[tuple[str, ...]],
+        kube: Mapping[str, KubeNode],
+        every: Directory[Facts],
+    ) -> Iterator[NodeSource]:
         results = self.sources.consumption.nodes if self.sources.consumption else {}
+        hosts = iter(names)
+        consumption = self.sources.consumption
+        opened = openness(self.sources.tree.files, consumption.release) if self.sources.tree and consumption else None
         for record, line in lines:
-            for position, name in enumerate(line.nodes):
+            for position, (name, known) in enumerate(zip(line.nodes, hosts, strict=False)):
                 result = results.get(name)
                 if result is None or result.offer is None:
                     continue
-                facts = self.sources.facts.get(name)
+                facts = every.find(known)
                 seen = view(result.offer, facts) if facts else self._views.get(id(result))
                 seen = seen or self._views.setdefault(id(result), view(result.offer, None))
-                yield self._judged(NodeSource(name, _place(record), line, position, seen), facts, kube.get(name))
+                closed = opened.closed(name, record) if opened else None
+                source = NodeSource(name, _place(record), line, position, seen, closed=closed)
+                yield self._judged(source, facts, kube.get(name))
 
-    def _kubernetes(self, matched: Mapping[str, KubeNode]) -> Iterator[NodeSource]:
+    def _kubernetes(self, matched: Mapping[str, KubeNode], facts: Directory[Facts]) -> Iterator[NodeSource]:
         """Nodes of Kubernetes that Slurm does not have."""
         known = {id(node) for node in matched.values()}
         for node in self.sources.kube.nodes:
             if id(node) not in known and node.has_gpus:
-                facts = self.sources.facts.get(node.name) or self.sources.facts.get(_short(node.name))
-                yield self._judged(NodeSource(node.name, node.place), facts, node)
+                yield self._judged(NodeSource(node.name, node.place), facts.find(node.host_names), node)
 
-    def _facts_alone(self, lines: Sequence[_Line]) -> Iterator[NodeSource]:
+    def _facts_alone(self, names: Sequence[tuple[str, ...]]) -> Iterator[NodeSource]:
         """Nodes that facts alone show: taken where nothing else was given that could name them."""
-        named = {name for _, line in lines for name in line.nodes}
-        named |= {name for node in self.sources.kube.nodes for name in (node.name, _short(node.name))}
+        named = Directory.of((known, known[0]) for known in (*names, *(n.host_names for n in self.sources.kube.nodes)))
         for name, facts in self.sources.facts.items():
-            if name in named or not facts.gpus:
+            if named.find((name,)) is not None or not facts.gpus:
                 continue
             source = NodeSource(name, Place(facts.file, 1))
             if self.sources.tree is None and not self.sources.kube.nodes:
@@ -124,6 +150,9 @@ class Survey:
     def _judged(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> NodeSource:
         """The node with its cards; without any where it is left out."""
         seen = source.seen
+        if not is_host_name(source.name):
+            self._set_aside(NAME_ILLEGAL, source, "no name that a node can have", gpus=True)
+            return source
         if seen and seen.foreign:
             self._set_aside(NOT_NVIDIA, source, f"{seen.foreign} is no NVIDIA GPU", gpus=True)
             return source
@@ -137,17 +166,24 @@ class Survey:
             if kube is None:
                 self._set_aside(WITHOUT_GPUS, source, "no GPUs")
                 return source
-        key = (id(seen), source.line and source.line.keys)
-        if facts or kube or key not in self._cards:
-            cards = cards_of(seen, facts, kube, _hints(source.line))
-            self._cards[key] = cards if not (facts or kube) else self._cards.get(key, ())
-        else:
-            cards = self._cards[key]
+        cards = self._cards_of(source, seen, facts, kube)
         if not 0 < len(cards) <= MOST_GPUS:
             self._set_aside(CARDS_UNKNOWN, source, f"{len(cards) or 'no'} cards can be made out", gpus=True)
             return source
         name = node.name if kube and node else None
-        return NodeSource(source.name, source.place, source.line, source.position, seen, kube, cards, name)
+        return replace(source, seen=seen, kube=kube, cards=cards, kube_name=name)
+
+    def _cards_of(
+        self, source: NodeSource, seen: SlurmView | None, facts: Facts | None, kube: KubeView | None
+    ) -> tuple[Card, ...]:
+        """The cards; nodes of which only Slurm knows, and the same of all, share them."""
+        hints = _hints(source.line)
+        if facts or kube:
+            return cards_of(seen, facts, kube, hints)
+        key = (id(seen), hints)
+        if key not in self._cards:
+            self._cards[key] = cards_of(seen, None, None, hints)
+        return self._cards[key]
 
     def _in_kubernetes(self, source: NodeSource, facts: Facts | None, node: KubeNode | None) -> KubeView | None:
         if node is None or not node.has_gpus:
@@ -157,17 +193,13 @@ class Survey:
             cards, model = len(facts.gpus), _model(facts)
         elif source.seen:
             cards = len(source.seen.cards) + len(source.seen.kept) or None
-        return kube_view(node, self.sources.kube, model, cards)
+        return kube_view(node, self._side, model, cards)
 
     def _set_aside(self, rule: Rule, source: NodeSource, why: str, gpus: bool = False) -> None:
         self._aside.setdefault(rule, {})[source.name] = source.place
         self._why.setdefault(rule, why)
         if gpus:
             self.left_out.append(source.name)
-
-
-def _short(name: str) -> str:
-    return name.partition(".")[0]
 
 
 def _model(facts: Facts) -> GpuModel | None:
@@ -185,17 +217,8 @@ def _place(record: NodeRecord) -> Place:
     return gres.place if gres else record.place
 
 
-def _by_host(lines: Sequence[_Line], nodes: tuple[KubeNode, ...]) -> dict[str, KubeNode]:
-    """Kubernetes' nodes by their names in Slurm: the same name, a longer one, or one that Slurm has as address."""
-    known = {name: name for _, line in lines for name in line.nodes}
-    for _, line in lines:
-        for key, values in line.addresses:
-            if key in ("NodeAddr", "NodeHostname") and len(set(values)) == len(line.nodes):
-                for name, value in zip(line.nodes, values, strict=True):
-                    known.setdefault(value, name)
-    found: dict[str, KubeNode] = {}
-    for node in nodes:
-        host = known.get(node.name) or known.get(_short(node.name))
-        if host:
-            found.setdefault(host, node)
-    return found
+def _by_host(names: Iterable[tuple[str, ...]], nodes: Iterable[KubeNode]) -> dict[str, KubeNode]:
+    """Kubernetes' nodes by their names in Slurm, paired as check does."""
+    kube = Directory.of((node.host_names, node) for node in nodes)
+    paired = ((known[0], kube.find(known)) for known in names)
+    return {name: node for name, node in paired if node is not None}

@@ -57,6 +57,9 @@ TWO_KEYS = config_map(whole=PLAIN, shared=STRICT)
 TWO_NAMES = config_map(whole=PLAIN, shared=RENAMED)
 LABEL = "nvidia.com/gpu.present: 'true', nvidia.com/device-plugin.config: %s"
 
+TAINTED = node("gpu1", allocatable="nvidia.com/gpu: 8") + (
+    "spec: {taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]}\n"
+)
 OWN_RENAME = "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2, rename: gpu-small}]}}"
 OPERATOR_VALUES = "driver: {enabled: true}\ndevicePlugin: {enabled: true}\nmigManager: {enabled: true}\n"
 
@@ -79,6 +82,32 @@ FIRING: dict[str, Case] = {
     "in the pod's resources": (
         *(askrules.REFUSED.id, (pod("cpu: 1", spec="resources: {limits: {nvidia.com/gpu: 1}}"),), "9:24"),
         ("container",),
+    ),
+    **{
+        f"in the wrong place: {container}": (
+            *(askrules.MISPLACED.id, (pod("cpu: 1", container=container),), f"9:{column}"),
+            ("gpu stands under", words, "resources: {limits: {nvidia.com/gpu: N}}"),
+        )
+        for container, column, words in (
+            ("limits: {nvidia.com/gpu: 1}", 14, "limits of a container"),
+            ("limit: {nvidia.com/gpu: 1}", 13, "did you mean limits?"),
+            ("resource: {limits: {nvidia.com/gpu: 1}}", 25, "did you mean resources?"),
+            ("nvidia.com/gpu: 1", 5, "a container itself"),
+            ("Resources: {limits: {gpu: 1}}", 26, "did you mean resources?"),
+        )
+    },
+    "in resources, without limits": (
+        askrules.MISPLACED.id,
+        (pod().replace("limits: {nvidia.com/gpu: 1}", "nvidia.com/gpu: 1"),),
+        *("8:17", ("under resources of",)),
+    ),
+    "under limit": (
+        *(askrules.MISPLACED.id, (pod().replace("limits", "limit"),), "8:25"),
+        ("resources.limit ", "did you mean limits?"),
+    ),
+    "under the pod's limits": (
+        *(askrules.MISPLACED.id, (pod("cpu: 1", spec="limits: {nvidia.com/gpu: 1}"),), "9:12"),
+        ("under spec.limits",),
     ),
     "gpuu": (askrules.NAME.id, (pod("nvidia.com/gpuu: 1"),), "8:26", ("gpuu", "nvidia.com/gpu?")),
     "GPU": (askrules.NAME.id, (pod("nvidia.com/GPU: 1"),), "8:26", ("GPU", "nvidia.com/gpu?")),
@@ -178,7 +207,7 @@ FIRING: dict[str, Case] = {
     "all visible": (askrules.VISIBLE.id, (pod(container=ALL % "all"),), "9:49", ("'all'",)),
     "indices visible": (askrules.VISIBLE.id, (pod("cpu: 1", container=ALL % '"0,1"'),), "9:49", ("'0,1'",)),
     "a key that is not there": (
-        *(askrules.SELECTOR.id, (TWO_KEYS, DEPLOYMENT % ("shred", 1)), "1:1"),
+        *(askrules.SELECTOR.id, (TWO_KEYS, DEPLOYMENT % ("shred", 1)), "7:22"),
         ("shred", "'shared'?"),
     ),
     "a product that no Node has": (
@@ -187,12 +216,53 @@ FIRING: dict[str, Case] = {
             node("gpu1", "nvidia.com/gpu.count: '4', nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3"),
             pod(spec="nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3-SHARED}"),
         ),
-        *("1:1", ("'NVIDIA-H100-80GB-HBM3'?",)),
+        *("9:18", ("'NVIDIA-H100-80GB-HBM3'?",)),
     ),
     "a MIG config that is not there": (
-        *(askrules.SELECTOR.id, (CUT, pod(spec="nodeSelector: {nvidia.com/mig.config: all-1g.5gb}")), "1:1"),
+        *(askrules.SELECTOR.id, (CUT, pod(spec="nodeSelector: {nvidia.com/mig.config: all-1g.5gb}")), "9:18"),
         ("all-1g.5gb", "'all-1g.10gb'?"),
     ),
+    "a label that no Node has": (
+        askrules.SELECTOR.id,
+        (node("gpu1", "nvidia.com/gpu.present: 'true', pool: big"), pod(spec="nodeSelector: {pol: big}")),
+        *("9:18", ("pol='big'", "no Node", "did you mean pool?")),
+    ),
+    "a value that no Node has, of a label of one's own": (
+        askrules.SELECTOR.id,
+        (node("gpu1", "nvidia.com/gpu.present: 'true', pool: big"), pod(spec="nodeSelector: {pool: bigg}")),
+        *("9:18", ("pool='bigg'", "'big'?")),
+    ),
+    "labels of two Nodes": (
+        askrules.SELECTOR.id,
+        (
+            node("a", "nvidia.com/gpu.present: 'true', pool: big, zone: i")
+            + node("b", "nvidia.com/gpu.present: 'true', pool: small, zone: k"),
+            pod(spec="nodeSelector: {pool: big, zone: k}"),
+        ),
+        *("9:18", ("pool=big, zone=k", "no Node has all of them")),
+    ),
+    "no toleration": (
+        *(askrules.NOT_TOLERATED.id, (TAINTED, pod()), "8:26"),
+        ("nvidia.com/gpu=present:NoSchedule", "operator: Exists", "ExtendedResourceToleration"),
+    ),
+    "no toleration of another taint": (
+        askrules.NOT_TOLERATED.id,
+        (TAINTED.replace("nvidia.com/gpu, value: present", "dedicated, value: gpu"), pod()),
+        *("8:26", ("dedicated=gpu:NoSchedule", "{key: dedicated")),
+    ),
+    **{
+        f"a toleration with {what}": (
+            askrules.NOT_TOLERATED.id,
+            (TAINTED, pod(spec=f"tolerations: [{{{toleration}}}]")),
+            *("9:17", (word, "nvidia.com/gpu=present:NoSchedule")),
+        )
+        for what, toleration, word in (
+            ("another value", "key: nvidia.com/gpu, operator: Equal, value: 'true', effect: NoSchedule", "'true'"),
+            ("no value", "key: nvidia.com/gpu", "the value ''"),
+            ("another effect", "key: nvidia.com/gpu, operator: Exists, effect: NoExecute", "effect NoExecute"),
+            ("a slip in its key", "key: nvidia/gpu, operator: Exists", "did you mean nvidia.com/gpu?"),
+        )
+    },
     "a quota on limits.": (
         *(askrules.QUOTA_UNENFORCED.id, (quota("limits.nvidia.com/gpu: 4"),), "5:10"),
         ("limits.nvidia.com/gpu", "requests.nvidia.com/gpu"),
@@ -205,6 +275,21 @@ FIRING: dict[str, Case] = {
     "a quota without requests.": (
         *(askrules.QUOTA_UNENFORCED.id, (quota("nvidia.com/gpu: 4"),), "5:10"),
         ("never enforced", "requests.nvidia.com/gpu"),
+    ),
+    **{
+        f"a quota on {word}.": (
+            *(askrules.QUOTA_UNENFORCED.id, (quota(f"{word}.nvidia.com/gpu: 4"),), "5:10"),
+            ("never enforced", f"{word}.nvidia.com/gpu", "write requests.nvidia.com/gpu"),
+        )
+        for word in ("request", "reqests", "requsts", "limit")
+    },
+    "a quota on Requests.": (
+        *(askrules.BOUND_REFUSED.id, (quota("Requests.nvidia.com/gpu: 4"),), "5:10"),
+        ("Requests.nvidia.com/gpu",),
+    ),
+    "a limit range on a name that is none": (
+        *(askrules.BOUND_NAME.id, (limit_range("type: Container, max: {nvidia.com/gpus: 1}"),), "6:29"),
+        ("nvidia.com/gpus", "nvidia.com/gpu?"),
     ),
     "a quota on gpu": (askrules.BOUND_REFUSED.id, (quota("requests.gpu: 4"),), "5:10", ("requests.gpu",)),
     "a quota of no number": (
@@ -268,6 +353,30 @@ CLEAN: dict[str, tuple[str, ...]] = {
     "shares, and nothing is known": (pod("nvidia.com/gpu.shared: 1"),),
     "a profile, and nothing is known": (pod("nvidia.com/mig-1g.10gb: 2"),),
     "a quota, and nothing is known": (quota("requests.nvidia.com/gpu: 8, requests.cpu: 4, pods: 10"),),
+    "a taint that is tolerated": (TAINTED, pod(spec="tolerations: [{key: nvidia.com/gpu, operator: Exists}]")),
+    "every taint tolerated": (TAINTED, pod(spec="tolerations: [{operator: Exists}]")),
+    "a taint, and its value": (TAINTED, pod(spec="tolerations: [{key: nvidia.com/gpu, value: present}]")),
+    "a taint on one of two Nodes": (TAINTED + node("b", allocatable="nvidia.com/gpu: 8"), pod()),
+    "a taint, and a pod bound to the node": (TAINTED, pod(spec="nodeName: gpu1")),
+    "a taint that only puts off": (TAINTED.replace("NoSchedule", "PreferNoSchedule"), pod()),
+    "a Node that is closed for a while": (TAINTED.replace("nvidia.com/gpu, v", "hybridgpu.io/closed, v"), pod()),
+    "a Node that is not ready": (TAINTED.replace("nvidia.com/gpu, v", "node.kubernetes.io/not-ready, v"), pod()),
+    "a label that Kubernetes sets, and Nodes by hand": (
+        node("gpu1"),
+        pod(spec="nodeSelector: {kubernetes.io/os: linux, nvidia.com/gpu.family: hopper}"),
+    ),
+    "labels of one Node": (
+        node("gpu1", "nvidia.com/gpu.present: 'true', pool: big, zone: i"),
+        pod(spec="nodeSelector: {pool: big, zone: i}"),
+    ),
+    "a label of one's own, and no Node": (config_map(any=PLAIN), pod(spec="nodeSelector: {pool: big}")),
+    "a label of one's own, and Nodes without GPUs": (node("web1", "a: b"), pod(spec="nodeSelector: {pool: big}")),
+    "a quota of another domain": (quota("requests.fabric.nvidia.com/gpu: 2"),),
+    "labels and selectors that begin like a GPU": (
+        pod(spec="nodeSelector: {nvidia.com/gpu.family: hopper, gpu: '1'}").replace(
+            "{name: p,", "{name: p, labels: {nvidia.com/gpu: '1'}, annotations: {nvidia.com/gpu: x},"
+        ),
+    ),
     "a quota that says it twice": (quota("limits.nvidia.com/gpu: 8, requests.nvidia.com/gpu: 8"),),
     "exclusive": (config_map(any=PLAIN), pod("nvidia.com/gpu: 8"), quota("requests.nvidia.com/gpu: 8")),
     "a whole number in other words": (pod("nvidia.com/gpu: 1000m"),),

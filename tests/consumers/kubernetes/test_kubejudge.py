@@ -148,6 +148,16 @@ FIRES: dict[str, Case] = {
         },
         {"k8s-policy-wrong-namespace cp:4": ("namespace", "default")},
     ),
+    "wrong namespace, the operator's DaemonSet tells which": (
+        {
+            "cm": config_map(space="nvidia", any=TIMES),
+            "cp": policy_of(default="any").replace(", namespace: gpu-operator", ""),
+            "ds": daemon_set("{name: nvidia-device-plugin, image: a}").replace(
+                "{name: ds", "{name: nvidia-device-plugin-daemonset"
+            ),
+        },
+        {"k8s-policy-wrong-namespace cp:4": ("namespace nvidia,", "gpu-operator")},
+    ),
     "wrong namespace of the MIG file": (
         {
             "cm": config_map("mig", "default", config_yaml=MIG),
@@ -397,6 +407,11 @@ CLEAN: dict[str, dict[str, str]] = {
     "the operator elsewhere": {
         "cm": config_map(space="nvidia", default=PLAIN),
         "cp": cluster_policy(FULL_POLICY, "nvidia"),
+    },
+    "the operator beside a plugin of another release": {
+        "cm": config_map(space="gpus", default=PLAIN),
+        "cp": cluster_policy(FULL_POLICY, ""),
+        "ds": daemon_set("{name: x, command: [nvidia-device-plugin]}"),
     },
     "a copy in another namespace": {
         "cm": config_map(space="kube-system", default=PLAIN),

@@ -80,3 +80,14 @@ def test_a_key_that_is_not_known_is_fatal(name: str) -> None:
     files, words = UNKNOWN[name]
     finding = found(files)["slurm-unknown-key"]
     assert words in f"{finding.message} {finding.hint}"
+
+
+KEYS_OF_OTHER_RELEASES = {
+    ("SuspendExcStates=DRAIN", "22.05"): "SuspendExcStates came with 23.02; Slurm 22.05 does not know it",
+    ("FrontendName=x", "26.05"): "FrontendName was dropped in 25.05; Slurm 26.05 does not know it",
+}
+
+
+@pytest.mark.parametrize(("line", "release"), KEYS_OF_OTHER_RELEASES)
+def test_a_key_of_another_release_says_so(line: str, release: str) -> None:
+    assert found(site(conf=line), release)["slurm-unknown-key"].message == KEYS_OF_OTHER_RELEASES[line, release]

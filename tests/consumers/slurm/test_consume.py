@@ -6,7 +6,7 @@ import pytest
 
 from hybridgpu.consumers.slurm import RELEASES, Registered, consume, load
 from hybridgpu.model.offer import OtherGres, SlurmDevice, SlurmOffer
-from tests.consumers.slurm.sites import CAPS, MIG, judged, site
+from tests.consumers.slurm.sites import CAPS, MIG, found, judged, site
 
 TWO = "Name=gpu Type=a100 File=/dev/nvidia[0-1]"
 
@@ -246,6 +246,18 @@ def test_older_controllers_do_not_look_at_sockets_and_types() -> None:
     assert judged(REASONS["a type in another case"][0], "23.11").nodes["n1"].invalid
 
 
+def test_the_cores_of_several_whole_sockets_are_taken_up_to_25_05() -> None:
+    """slurmctld of 24.11 takes them, that of 26.05 does not (run)."""
+    files = site(
+        records="Name=gpu File=/dev/nvidia0 Cores=0-3", nodes="NodeName=n1 Sockets=4 CoresPerSocket=2 Gres=gpu:1"
+    )
+    assert [judged(files, release).nodes["n1"].invalid is None for release in ("24.11", "25.05", "25.11")] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def big(nodes: int) -> dict[str, str]:
     hosts = f"n[1-{nodes}]"
     records = [
@@ -268,3 +280,10 @@ def test_nodes_that_say_the_same_on_lines_of_their_own_share_one_result() -> Non
     records = "\n".join(f"NodeName=n{n} {TWO}" for n in range(50))
     result = judged(site(nodes=nodes, records=records))
     assert len({id(node) for node in result.nodes.values()}) == 1 and result.findings == ()
+
+
+def test_a_node_that_only_newer_releases_turn_invalid_says_since_when() -> None:
+    files = site(records="Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1")
+    assert "(holds since 24.11)" in found(files)["slurm-node-invalid"].message
+    assert "slurm-node-invalid" not in found(files, "24.05")
+    assert "holds" not in found(site(records="Name=gpu Type=a100 File=/dev/nvidia0"))["slurm-node-invalid"].message

@@ -353,7 +353,7 @@ def test_what_is_known_of_each_cluster(tmp_path: Path) -> None:
     assert findings == ()
     names = [tuple(path.removeprefix(f"{tmp_path}/") for path in tree.paths) for tree in trees]
     assert names == [("a/slurm.conf", "a/n.conf"), ("c/slurm.conf",), ("b/gres.conf",)]
-    assert [(tree.whole, tree.gres_known) for tree in trees] == [(True, True), (True, False), (False, True)]
+    assert [(tree.files.whole, tree.files.gres_known) for tree in trees] == [(True, True), (True, False), (False, True)]
 
 
 def test_nobody_s_files_make_no_cluster() -> None:

@@ -40,6 +40,16 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         "slurm.conf:6:1",
         ["n1", "SuspendExcStates", "DRAIN"],
     ),
+    "slurm-include-without-line-end": (
+        site(records="Include a.conf# here", a_conf="AutoDetect=off\n"),
+        "gres.conf:1:9",
+        ["a.conf", "line end"],
+    ),
+    "slurm-bad-setting": (site(conf="MessageTimeout=1m"), "slurm.conf:6:1", ["MessageTimeout=1m", "65535"]),
+    "slurm-select-type-unknown": (site(conf="SelectType=cons_tres"), "slurm.conf:6:1", ["did you mean", "cons_tres"]),
+    "slurm-file-names-nothing": (site("gpu:1", 'Name=gpu File=""'), "gres.conf:1:10", ["File"]),
+    "slurm-settings-exclude": (site(conf="MCSParameters=enforced"), "slurm.conf:6:1", ["MCSPlugin"]),
+    "slurm-setting-missing": ({**site(), "slurm.conf": "SlurmctldHost=ctl\n"}, "slurm.conf:1:1", ["ClusterName"]),
     "slurm-include-loop": (site(conf="Include slurm.conf"), "slurm.conf:6:9", ["slurm.conf"]),
     "slurm-include-not-given": (site(conf="Include /etc/other.conf"), "slurm.conf:6:9", ["/etc/other.conf"]),
     "slurm-default-with-address": (site(conf="NodeName=DEFAULT NodeAddr=a"), "slurm.conf:6:18", ["NodeAddr"]),
@@ -119,7 +129,8 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     ),
     "slurm-mps-on-mig": (site("gpu:1g.10gb:2,mps:100", MIG, types="gpu,mps"), "slurm.conf:6:47", ["mps", "MIG"]),
     "slurm-mps-and-shard": (site("gpu:a100:2,mps:200,shard:8", types="gpu,mps,shard"), "slurm.conf:6:47", ["both"]),
-    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "slurm.conf:6:47", ["n1", "socket"]),
+    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "gres.conf:1:1", ["n1", "socket"]),
+    "slurm-instance-twice": (site("gpu:1g.10gb:2", [MIG[0], MIG[0]]), "gres.conf:2:1", ["nvidia-cap66", "two"]),
     "slurm-types-collide": (
         site(
             nodes=f"{NODE} Gres=gpu:4g.20gb:1\n{ALSO} Gres=gpu:1g.23gb:1",

@@ -132,7 +132,7 @@ def judge_hooks(slurm: SlurmSide, roots: Sequence[str]) -> Iterator[Finding]:
             yield _not_absolute(hook, release)
         elif "*" in hook.path and hook.key not in _GLOBBED:
             yield Finding(NO_GLOB, hook.pair.place, f"{hook.said}: {hook.pair.key} takes no pattern", NO_GLOB.fix)
-        elif (hook.pair.value.startswith("/") or slurm.tree.whole) and _inside(hook.folder, folders):
+        elif (hook.pair.value.startswith("/") or slurm.tree.files.whole) and _inside(hook.folder, folders):
             yield from _on_disk(hook, folders)
 
 

@@ -37,13 +37,14 @@ def nearly(one: str, other: str) -> bool:
     mine, theirs = short(one), short(other)
     if [int(n) for n in _NUMBER.findall(mine)] != [int(n) for n in _NUMBER.findall(theirs)]:
         return False
-    a, b = _letters(mine), _letters(theirs)
+    a, b = family(mine), family(theirs)
     counted = len(a) == len(b) and a[:-1] == b[:-1]  # gpua01 and gpub01 are two rows of a room
     return mine == theirs or a == b or (not counted and is_slip(a, b))
 
 
-def _letters(name: str) -> str:
-    return re.sub(r"[-_0-9]+", "", name)
+def family(name: str) -> str:
+    """What the names of a site's like nodes have in common: all but numbers, separators and domain."""
+    return re.sub(r"[-_0-9]+", "", short(name))
 
 
 @dataclass(slots=True)
@@ -52,6 +53,14 @@ class Directory(Generic[T]):
 
     by_full: dict[str, T] = field(default_factory=dict)
     by_short: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, named: Iterable[tuple[Iterable[str], T]]) -> Directory[T]:
+        """All of these, each under its names."""
+        directory = cls()
+        for names, thing in named:
+            directory.add(names, thing)
+        return directory
 
     def add(self, names: Iterable[str], thing: T) -> None:
         """Takes the thing in under these names; a name that is there already stays whose it is."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.check.cross.hooks import judge_hooks
 from hybridgpu.consumers.slurm import NEWEST, RELEASES, SlurmSide, consume, gather
+from hybridgpu.consumers.slurm.hooks import judge_hooks
 from hybridgpu.files.kinds import inputs
 from hybridgpu.model.finding import Finding, Severity
 

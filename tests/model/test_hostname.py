@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybridgpu.check.cross.hostname import Directory, NearNames, nearly
+from hybridgpu.model.hostname import Directory, NearNames, nearly
 
 
 @pytest.mark.parametrize(
