@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hybridgpu.consumers import kubernetes
+from hybridgpu.consumers.kubernetes.given import KubeFiles
 from hybridgpu.consumers.kubernetes.node import node_of_facts
 from hybridgpu.consumers.kubernetes.outcome import PluginRuns
 from hybridgpu.consumers.slurm.consume import Consumption, NodeResult
@@ -57,6 +58,19 @@ class PluginFile:
     path: str
     text: str | bytes
     env: Mapping[str, str]
+
+
+def installed_config(wanted: NodeWanted, files: KubeFiles) -> PluginFile | None:
+    """The device-plugin config that this node runs: the only one given, or the one of its NodeConfig's hash."""
+    right = wanted.kubernetes
+    given = [(configs, config) for configs in files.sets for config in configs.configs]
+    mine = [pair for pair in given if right and pair[1].key.endswith(right.config)]
+    chosen = given if len(given) == 1 else mine
+    if not chosen:
+        return None
+    configs, config = chosen[0]
+    env = {"MPS_ROOT": "/run/nvidia/mps"} if configs.env is None else configs.env
+    return PluginFile(config.place.file, config.text, env)
 
 
 def judge_live(

@@ -9,16 +9,19 @@ from pathlib import Path
 from hybridgpu.check.cross.site import cross_check
 from hybridgpu.check.given import facts_files, unreadable
 from hybridgpu.check.ignore import apply_ignores
+from hybridgpu.check.live import installed_config, judge_live
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.check.whose import findings_by_nodes
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
 from hybridgpu.consumers.slurm.hooks import judge_hooks
 from hybridgpu.consumers.slurm.release import Release
+from hybridgpu.devices.nodeconfig import NodeWanted
 from hybridgpu.files.kinds import KUBERNETES, SLURM, Input, Kind, inputs
 from hybridgpu.inventory.facts import read_facts
 from hybridgpu.inventory.hosts import fold
 from hybridgpu.inventory.load import Loaded, load_site
+from hybridgpu.model.facts import Facts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 
 NOTHING_KNOWN = Rule(
@@ -47,10 +50,19 @@ class Checked:
     files: tuple[str, ...]
 
 
-def check(paths: Sequence[str], release: Release | None = None) -> Checked:
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The node that we are on: what it must be, and what its driver says of its cards."""
+
+    wanted: NodeWanted
+    facts: Facts
+
+
+def check(paths: Sequence[str], release: Release | None = None, live: Live | None = None) -> Checked:
     """Judges the files at `paths` as one site, for this Slurm release where one is given.
 
-    Raises FileNotFoundError for a path that is not there.
+    With `live` they are also held against the cards of this node, and paths that they name are looked at wherever they
+    lie. Raises FileNotFoundError for a path that is not there.
     """
     found: list[Input] = []
     findings: list[Finding] = []
@@ -71,7 +83,7 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
         findings += [*inventory.findings, *unrendered(inventory), *_in_two(inventory, first)]
     if not loaded:
         findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
-    findings += _schedulers(found, paths, facts, loaded, release)
+    findings += _schedulers(found, paths, facts, loaded, release, live)
     files = tuple(file.path for file in found if file.kind is not Kind.UNREADABLE)
     return Checked(apply_ignores(dict.fromkeys(findings), files, _rules), files)
 
@@ -99,25 +111,33 @@ def _schedulers(
     facts: Mapping[str, str],
     loaded: Sequence[Loaded],
     release: Release | None,
+    live: Live | None,
 ) -> Iterator[Finding]:
-    """What Slurm's and Kubernetes' own files give, alone and together."""
-    if not any(file.kind in SLURM | KUBERNETES for file in found):
+    """What Slurm's and Kubernetes' own files give, alone, together, and on this node's cards."""
+    if live is None and not any(file.kind in SLURM | KUBERNETES for file in found):
         return
     version = next((i.inventory.slurm.version for i in loaded if i.inventory and i.inventory.slurm), None)
     judging = release or (slurm.release(version) if version else None) or NEWEST
     read = {node: read_facts(path)[0] for node, path in facts.items()}
     seen = {node: told for node, told in read.items() if told is not None}
+    if live:
+        seen[live.wanted.node] = live.facts
     trees, findings = slurm.gather(found, judging)
     yield from findings
     sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
     for side in sides:
         yield from findings_by_nodes(side.consumption)
-        yield from judge_hooks(side, paths)
+        yield from judge_hooks(side, ["/"] if live else paths)
     kube, findings = kubernetes.gather(found)
     yield from findings
     yield from kubernetes.judge_configuration(kube)
     yield from kubernetes.judge_asks(kube)
     yield from cross_check(sides, kube, seen, loaded)
+    if live:
+        plugin = installed_config(live.wanted, kube)
+        yield from judge_live(
+            live.wanted, live.facts, next((s.consumption for s in sides if s.consumption.nodes), None), plugin
+        )
 
 
 def _in_two(loaded: Loaded, first: dict[str, str]) -> Iterator[Finding]:
