@@ -125,7 +125,7 @@ def _rendered(sources: Sources, site: Site, before: Consumption) -> Consumption:
     storage = _STORAGE if site.slurm and site.slurm.accounting == "slurmdbd" else ""
     files = {f"slurm/{name}": text for name, text in texts.items()}
     loaded = slurm.load({**files, _CONF: _HEAD + storage + _INCLUDES}, _CONF)
-    return slurm.consume(loaded, before.release, detected_from(sources.facts))
+    return slurm.consume(loaded, before.release, detected_from(sources.facts, before.release))
 
 
 def _place(record: NodeRecord) -> Place:

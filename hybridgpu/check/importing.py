@@ -138,7 +138,7 @@ def _slurm(
             return None, None, ""
         if len(trees) > 1:
             raise Refused([_second(trees)])
-        consumption = slurm.consume(trees[0].files, candidate, detected_from(facts))
+        consumption = slurm.consume(trees[0].files, candidate, detected_from(facts, candidate))
         unread = [finding for finding in told if finding.is_error]
         if not unread and not consumption.fatal and not any(node.fatal for node in consumption.nodes.values()):
             return trees[0], consumption, "" if release else f"no file names it; {candidate} takes these files"

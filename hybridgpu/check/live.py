@@ -1,7 +1,7 @@
 """This node's cards against all that was installed for it: its NodeConfig, what Slurm makes of its files, the plugin's.
 
 A pure core: the caller has read the card, and has Slurm's files consumed with what the card really is
-(`detected_from(facts)`). What a file says for itself is judged elsewhere.
+(`detected_from(facts, release)`). What a file says for itself is judged elsewhere.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _schedulers(
         seen[live.wanted.node] = live.facts
     trees, findings = slurm.gather(found, judging)
     yield from findings
-    sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen))) for tree in trees]
+    sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen, judging))) for tree in trees]
     for side in sides:
         yield from findings_by_nodes(side.consumption)
         yield from judge_hooks(side, ["/"] if live else paths)

@@ -7,13 +7,14 @@ out equal share a body again, so that what follows works once per distinct node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ClusterShell.NodeSet import NodeSet
 
 from hybridgpu.inventory.cores import completed, hardware_in, socket_range
 from hybridgpu.inventory.entries import Inventory, NodeGroup
+from hybridgpu.inventory.slurmorder import found_by_nvml, in_slurm_order
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
 from hybridgpu.model.gpu import Instance
@@ -85,7 +86,7 @@ def compile_nodes(inventory: Inventory, facts_of: FactsOf | None = None) -> Iter
                 body = by_class
             else:
                 body = _intern(bodies, _body(inventory, group, facts))
-                if any(g.cores and not c for g, c in zip(facts.gpus, _cores(group, facts), strict=True)):
+                if any(g.cores and not c for g, c in zip(facts.gpus, _cores(group, facts, body.slurm), strict=True)):
                     odd_cores[host] = group.place
             if body.assumed:
                 (other_cards if facts else without_facts)[host] = group.place
@@ -125,13 +126,13 @@ def _body(inventory: Inventory, group: NodeGroup, facts: Facts | None) -> NodeBo
         schedulers=group.schedulers,
         owners=group.owners,
         sharing=group.sharing,
-        devices=_in_slurm_order(_devices(group, facts), group.owners, slurm.autodetect if slurm else "off"),
+        devices=in_slurm_order(_devices(group, facts, slurm), group.owners, slurm),
         slurm=slurm,
     )
 
 
-def _devices(group: NodeGroup, facts: Facts | None) -> Iterator[Device]:
-    cores = _cores(group, facts) if facts else (None,) * len(group.node_class.gpus)
+def _devices(group: NodeGroup, facts: Facts | None, slurm: SlurmNode | None) -> Iterator[Device]:
+    cores = _cores(group, facts, slurm) if facts else (None,) * len(group.node_class.gpus)
     for index, model in enumerate(group.node_class.gpus):
         seen = facts.gpus[index] if facts else None
         card = _Card(
@@ -208,44 +209,12 @@ def _ids_seen(facts: GpuFacts, wanted: tuple[Instance, ...]) -> list[tuple[int, 
     return None if None in found else found  # type: ignore[return-value]
 
 
-def _cores(group: NodeGroup, facts: Facts) -> tuple[str | None, ...]:
-    """Per GPU the range to write as Cores=, or None where what the facts say is not whole sockets of the class."""
+def _cores(group: NodeGroup, facts: Facts, slurm: SlurmNode | None) -> tuple[str | None, ...]:
+    """Per GPU the range to write as Cores=, or None where what the facts say is not whole sockets of the class.
+
+    What gpu/nvml finds nobody can leave out: then it is what the facts say, and whether Slurm takes it is proven.
+    """
+    if found_by_nvml(slurm):
+        return tuple(gpu.cores for gpu in facts.gpus)
     hardware = hardware_in(completed(group.slurm))
     return tuple(socket_range(gpu.cores, hardware) if gpu.cores else None for gpu in facts.gpus)
-
-
-def _in_slurm_order(devices: Iterator[Device], owners: tuple[Scheduler, ...], autodetect: str) -> tuple[Device, ...]:
-    """The order Slurm will number the devices in: Slurm's own first, and within an owner as written or as detected.
-
-    Without AutoDetect position follows the types of Gres=, which are in the order of their lowest device; with it the
-    list is sorted by file (S:src/interfaces/gres.c _merge_config; S:src/plugins/gres/gpu/gres_gpu.c).
-    """
-    ordered = sorted(devices, key=_file_order)
-    if autodetect == "off":
-        lowest: dict[tuple[Scheduler, str], int] = {}
-        for position, device in enumerate(ordered):
-            lowest.setdefault((owners[device.index], device.type), position)
-        ordered.sort(key=lambda d: lowest[owners[d.index], d.type])
-    split = len(set(owners)) > 1
-    if split:
-        ordered.sort(key=lambda d: owners[d.index] is not Scheduler.SLURM)
-    mine = [d for d in ordered if not split or owners[d.index] is Scheduler.SLURM]
-    return (*_linked(mine), *(replace(d, links=None) for d in ordered[len(mine) :]))
-
-
-def _linked(devices: list[Device]) -> list[Device]:
-    """The devices with their links in their own order: facts have them by PCI order, and Slurm by its position.
-
-    None where a card is cut: an instance has no links, and a list that is longer than the devices makes the node
-    INVALID (S:src/interfaces/gres.c _node_config_validate; slurm.conf's count is of instances then).
-    """
-    if all(d.links is None for d in devices):
-        return devices
-    whole = all(d.profile is None for d in devices)
-    order = [d.index for d in devices]
-    return [replace(d, links=tuple(d.links[i] for i in order) if whole and d.links else None) for d in devices]
-
-
-def _file_order(device: Device) -> list[int]:
-    """The numbers in the device files: Slurm sorts GPUs by file name, numbers by value."""
-    return [int(file.rpartition("nvidia")[2].removeprefix("-cap")) for file in device.files]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from hybridgpu.consumers import slurm
-from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, SlurmFiles, nvml_type
+from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, Release, SlurmFiles, nvml_type
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN
 from hybridgpu.consumers.slurm.nodeline import node_names
@@ -71,7 +71,7 @@ def prove(site: Site, files: Mapping[str, Content]) -> Iterator[Finding]:
         if release is None:
             raise Bug(f"Slurm {version} is in a Site, and reading an inventory refuses what is not known")
         mine = [c for c in nodes if c.body.slurm and c.body.slurm.version == version]
-        consumed = slurm.consume(loaded, release, _detected(mine))
+        consumed = slurm.consume(loaded, release, _detected(mine, release))
         told.update(dict.fromkeys([*_of_release(consumed, mine), *_differences(loaded, consumed, mine, types)]))
     yield from told
 
@@ -172,19 +172,21 @@ def _device(device: SlurmDevice) -> str:
     return f"{device.type} ({','.join(device.files) or 'no file'}){shares}{cores}{links}"
 
 
-def _detected(nodes: list[NodeConfig]) -> dict[str, tuple[DetectedGpu, ...]]:
+def _detected(nodes: list[NodeConfig], release: Release) -> dict[str, tuple[DetectedGpu, ...]]:
     """What AutoDetect will find: the cards as they are to be, by the names that the driver gives them."""
     found: dict[int, tuple[DetectedGpu, ...]] = {}
     for config in nodes:
         body = config.body
         if body.slurm and body.slurm.autodetect != "off" and id(body) not in found:
-            found[id(body)] = tuple(_as_detected(device) for device in body.slurm_devices)
+            found[id(body)] = tuple(_as_detected(device, release) for device in body.slurm_devices)
     return {config.name: found[id(config.body)] for config in nodes if id(config.body) in found}
 
 
-def _as_detected(device: Device) -> DetectedGpu:
+def _as_detected(device: Device, release: Release) -> DetectedGpu:
     model = find(device.model)
     assert isinstance(model, GpuModel)  # noqa: S101 - a Site holds models of the catalogue only
-    name = nvml_type(model.driver_name, device.profile)
+    cut = model.profile(device.profile) if device.profile else None
+    card = device.memory_bytes * model.slices // cut.size if cut else device.memory_bytes
+    name = nvml_type(model.driver_name, device.profile, card, release)
     links = ",".join(map(str, device.links)) if device.links else None
     return DetectedGpu(name, device.files, device.cores, links)

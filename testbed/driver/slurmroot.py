@@ -1,7 +1,8 @@
 """A root with Slurm whose slurmd sees a simulated machine: AutoDetect=nvml, by Slurm's own plugin.
 
-It is the root of testbed.slurm in every other respect. It judges nothing, and needs Debian's slurm-wlm-nvml-plugin in
-the root: `plugin` says whether it is there.
+It is the root of testbed.slurm in every other respect, and where the machine's folder has CPUs below sys/, slurmd's
+hwloc counts those. It judges nothing, and needs Debian's slurm-wlm-nvml-plugin in the root: `plugin` says whether it
+is there.
 """
 
 from __future__ import annotations

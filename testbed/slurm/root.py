@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 SUITES: Mapping[str, str] = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
 """The Debian suite that carries a release; sid moves, and `SlurmRoot.version` says what was found."""
@@ -136,8 +136,14 @@ class SlurmRoot:
             return f"needs debootstrap, to build the root with Slurm {release}"
         return None
 
-    def slurmd_g(self, files: Mapping[str, str], node: str, settings: Mapping[str, str] = _SETTINGS) -> SlurmdReport:
-        """What slurmd of this release makes of these files for this node.
+    def slurmd_g(
+        self,
+        files: Mapping[str, str],
+        node: str,
+        settings: Mapping[str, str] = _SETTINGS,
+        options: Sequence[str] = (),
+    ) -> SlurmdReport:
+        """What slurmd of this release, with these further options, makes of these files for this node.
 
         `files` maps names relative to slurm.conf's folder to their text; `settings` are put behind slurm.conf's own.
         """
@@ -150,7 +156,7 @@ class SlurmRoot:
                 target.write_text(text)
             inside = Path("/") / Path(folder).relative_to(self.path)
             done = subprocess.run(
-                [*self.enter(), "/usr/sbin/slurmd", "-G", "-N", node, "-f", str(inside / FIRST)],
+                [*self.enter(), "/usr/sbin/slurmd", "-G", *options, "-N", node, "-f", str(inside / FIRST)],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

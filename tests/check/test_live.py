@@ -51,7 +51,7 @@ class Installed:
         texts = {name: edit(text) for name, text in {**self.slurm_files, "slurm.conf": CONF + PARTITION}.items()}
         release = slurm.release(self.version)
         assert release is not None
-        return slurm.consume(slurm.load(texts, "slurm.conf"), release, slurm.detected_from({"n1": told}))
+        return slurm.consume(slurm.load(texts, "slurm.conf"), release, slurm.detected_from({"n1": told}, release))
 
 
 def near(told: Facts) -> Facts:

@@ -19,10 +19,10 @@ from hybridgpu.consumers.slurm import (
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
 from hybridgpu.consumers.slurm.consume import GRES_NOT_GIVEN, Consumption, NodeResult, Registered, consume
-from hybridgpu.consumers.slurm.detect import DetectedGpu, detected_from, nvml_type
 from hybridgpu.consumers.slurm.gather import RULES as GATHERED
 from hybridgpu.consumers.slurm.gather import gather
 from hybridgpu.consumers.slurm.given import SlurmSide, SlurmTree
+from hybridgpu.consumers.slurm.nvml import DetectedGpu, detected_from, links_of_card, links_of_instance, nvml_type
 from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
@@ -60,6 +60,8 @@ __all__ = [
     "consume",
     "detected_from",
     "gather",
+    "links_of_card",
+    "links_of_instance",
     "load",
     "nvml_type",
     "release",

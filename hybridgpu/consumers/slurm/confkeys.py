@@ -51,3 +51,18 @@ COMMON = frozenset(
         "X11Parameters",
     )
 )
+
+NODE_KEYS = frozenset(
+    (
+        *("BcastAddr", "Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "CPUSpecList", "CpuBind", "Feature"),
+        *("Features", "Gres", "MemSpecLimit", "NodeAddr", "NodeHostname", "Port", "Procs", "RealMemory", "Reason"),
+        *("Sockets", "SocketsPerBoard", "State", "ThreadsPerCore", "TmpDisk", "TRESWeights", "Weight"),
+    )
+)
+"""The keys of a NodeName line that every release knows."""
+
+GRES_FLAGS = (
+    *("CountOnly", "nvidia_gpu_env", "amd_gpu_env", "intel_gpu_env", "opencl_env", "one_sharing", "all_sharing"),
+    "no_gpu_env",
+)
+"""The words of gres.conf's Flags= that every release knows, in the order they are searched for."""

@@ -28,11 +28,11 @@ from hybridgpu.consumers.slurm import (
     shares,
 )
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, NodeRecord, SlurmFiles, unknown_key
-from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
+from hybridgpu.consumers.slurm.nvml import DetectedGpu
 from hybridgpu.consumers.slurm.release import RELEASES, Release, history
 from hybridgpu.consumers.slurm.unjudged import unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -275,7 +275,7 @@ class _Judge:
         if verdict.fatal:
             return NodeResult(None, verdict.findings, True)
         invalid = registration.invalid_reason(
-            wants, records, self.names, has, self.release, self.index.filed, node.names
+            wants, records, self.names, has, self.release, self._filed(records), node.names
         )
         if registration.NODE_INVALID in self.unjudged:
             invalid = None
@@ -290,8 +290,13 @@ class _Judge:
     def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:
         """From which release on slurmctld finds fault with the records, in words; empty where every one does."""
         of = (self.names, has)
-        finds = [r for r in RELEASES.values() if registration.invalid_reason(wants, records, *of, r, self.index.filed)]
+        filed = self._filed(records)
+        finds = [r for r in RELEASES.values() if registration.invalid_reason(wants, records, *of, r, filed)]
         return f" (holds since {finds[0]})" if finds and finds[0] is not next(iter(RELEASES.values())) else ""
+
+    def _filed(self, records: list[Record]) -> frozenset[str]:
+        """The names with device files: on any node's lines, or found on this one."""
+        return frozenset(self.index.filed).union(record.name for record in records if record.has_file)
 
     def _detect(
         self,

@@ -7,18 +7,17 @@ Source: S:src/interfaces/gres.c _handle_autodetect_flags, S:src/plugins/gres/gpu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from hybridgpu.consumers.slurm.gresconf import Record
+from hybridgpu.consumers.slurm.nvml import DetectedGpu
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import core_set
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
-from hybridgpu.model.catalogue import full_name
-from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Place, Rule, Severity
-from hybridgpu.model.naming import device_files, gres_id, instance_files
+from hybridgpu.model.naming import gres_id
 
 AUTODETECT_UNKNOWN = Rule(
     "slurm-autodetect-unknown",
@@ -82,39 +81,6 @@ _MOST_DEVICES = 1024
 """Devices of one name that slurmctld counts on a node (S:src/interfaces/gres.c MAX_GRES_BITMAP)."""
 
 _MIG_TYPE = re.compile(r"(?:^|[_.])[0-9]+g\.[0-9]+gb", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class DetectedGpu:
-    """A GPU or MIG instance as AutoDetect reports it: type in full (`nvidia_a100-sxm4-80gb`), files, cores, links."""
-
-    type: str
-    files: tuple[str, ...]
-    cores: str | None = None
-    links: str | None = None
-
-
-def nvml_type(driver_name: str, profile: str | None) -> str:
-    """The type that gpu/nvml gives a card: the driver's name in lower case with underscores.
-
-    For an instance it is cut at the first hyphen, and the profile follows (S:src/plugins/gpu/nvml/gpu_nvml.c).
-    """
-    name = driver_name.lower().replace(" ", "_")
-    return f"{name.partition('-')[0]}_{profile}" if profile else name
-
-
-def detected_from(facts: Mapping[str, Facts]) -> dict[str, tuple[DetectedGpu, ...]]:
-    """What AutoDetect=nvml finds on the nodes of these facts: every MIG instance, and every card that is not cut."""
-    return {node: tuple(gpu for card in told.gpus for gpu in _detected(card)) for node, told in facts.items()}
-
-
-def _detected(card: GpuFacts) -> Iterator[DetectedGpu]:
-    name = full_name(card.model)
-    links = ",".join(map(str, card.links)) if card.links else None
-    if not card.mig_enabled:
-        yield DetectedGpu(nvml_type(name, None), device_files(card.minor), card.cores, links)
-    for instance in card.instances if card.mig_enabled else ():
-        yield DetectedGpu(nvml_type(name, instance.profile), instance_files(card.minor, instance), card.cores)
 
 
 def in_force(lines: Sequence[SlurmLine], glob: Pair | None, release: Release, verdict: Verdict) -> Pair | None:

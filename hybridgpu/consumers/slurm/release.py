@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from hybridgpu.consumers.slurm.confkeys import COMMON
+from hybridgpu.consumers.slurm.confkeys import COMMON, GRES_FLAGS, NODE_KEYS
 from hybridgpu.consumers.slurm.settingtypes import DEBUG_FLAGS, PARTITION_KEYS, SELECT_PARAMETERS, Stop
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ class Release:
 
     autodetect: the values that gres.conf's AutoDetect takes (S:src/interfaces/gres.c _handle_autodetect_flags).
     autodetect_sees_mig: those of them that find MIG instances (gres.conf.5: `nvidia` does not).
+    nvml_profile_from: gpu/nvml takes an instance's profile from the driver's name of it, or makes one of its
+        attributes (gpu_nvml.c _handle_mig; Bug 17705, 23.02.6; measured 22.05, 24.11, 26.05).
+    nvml_links_instances: an instance has Links too, its place among those of its card, by which it is sorted (Bug
+        17482, 23.02.7; measured 22.05, 24.11, 26.05).
+    nvml_takes_empty_mig: a card with MIG on and no instance is taken whole, with an error in the log; before, slurmd
+        dies of it (Ticket 21047; measured 22.05, 24.11, 26.05).
     gres_flags: the words Flags= is searched for (gres_flags_parse); every other word is ignored without a message.
     bare_flags_count: Flags that name no environment, too, must equal those of the record of the name before, and take
         away the default environments (_parse_gres_config).
@@ -78,6 +84,9 @@ class Release:
     major: str
     autodetect: tuple[str, ...]
     autodetect_sees_mig: tuple[str, ...]
+    nvml_profile_from: Literal["attributes", "name"]
+    nvml_links_instances: bool
+    nvml_takes_empty_mig: bool
     gres_flags: tuple[str, ...]
     bare_flags_count: bool
     flags_compared: Literal["env", "all"]
@@ -146,16 +155,10 @@ _22_05 = Release(
     major="22.05",
     autodetect=("nvml", "rsmi", "oneapi", "off"),
     autodetect_sees_mig=("nvml",),
-    gres_flags=(
-        "CountOnly",
-        "nvidia_gpu_env",
-        "amd_gpu_env",
-        "intel_gpu_env",
-        "opencl_env",
-        "one_sharing",
-        "all_sharing",
-        "no_gpu_env",
-    ),
+    nvml_profile_from="attributes",
+    nvml_links_instances=True,
+    nvml_takes_empty_mig=False,
+    gres_flags=GRES_FLAGS,
     bare_flags_count=False,
     flags_compared="env",
     splits_mig=True,
@@ -173,13 +176,7 @@ _22_05 = Release(
     },
     stops_on=frozenset(("select-type", "partition-preempt")),
     partition_keys=PARTITION_KEYS,
-    node_keys=frozenset(
-        (
-            *("BcastAddr", "Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "CPUSpecList", "CpuBind", "Feature"),
-            *("Features", "Gres", "MemSpecLimit", "NodeAddr", "NodeHostname", "Port", "Procs", "RealMemory", "Reason"),
-            *("Sockets", "SocketsPerBoard", "State", "ThreadsPerCore", "TmpDisk", "TRESWeights", "Weight"),
-        )
-    ),
+    node_keys=NODE_KEYS,
     prolog_flags=("Alloc", "Contain", "DeferBatch", "NoHold", "Serial", "X11"),
     cgroup_keys={
         **_taking("flag", "CgroupAutomount", "ConstrainCores", "ConstrainDevices", "ConstrainKmemSpace"),
@@ -214,6 +211,8 @@ _22_05 = Release(
 _23_02 = replace(
     _22_05,
     major="23.02",
+    nvml_profile_from="name",
+    nvml_links_instances=False,
     hostlist_unclosed=False,
     setting_words=_but(
         _with(_22_05.setting_words, DebugFlags=("JobComp",)),
@@ -284,6 +283,7 @@ _24_11 = replace(
     stops_on=_24_05.stops_on - {"partition-preempt"} | {"node-count", "nodeset-names"},
     conf_keys=_24_05.conf_keys | {"CertmgrParameters", "CertmgrType", "DataParserParameters"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "nvidia", "off"),
+    nvml_takes_empty_mig=True,
     cores_must_match_sockets=True,
     other_gres_confines=True,
     reason_survives_resume=True,

@@ -71,8 +71,10 @@ def test_the_longest_type_is_served_first() -> None:
     assert rules == set()
 
 
-def test_an_unconfigured_gpu_is_ignored_and_a_missing_one_makes_the_node_invalid() -> None:
+def test_a_gpu_too_many_is_ignored_but_its_links_make_the_node_invalid_as_one_too_few_does() -> None:
     offer, rules = offer_of("gpu:a100:3", ["AutoDetect=nvml"], FOUR)
+    assert (len(offer.gpus), rules) == (3, {"slurm-detected-ignored", "slurm-node-invalid"})
+    offer, rules = offer_of("gpu:a100:3", ["AutoDetect=nvml"], tuple(whole(n) for n in range(4)))
     assert (len(offer.gpus), rules) == (3, {"slurm-detected-ignored"})
     offer, rules = offer_of("gpu:a100:5", ["AutoDetect=nvml"], FOUR)
     assert (len(offer.gpus), rules) == (4, {"slurm-not-detected", "slurm-node-invalid"})
