@@ -7,6 +7,7 @@ and, the first time, debootstrap and the package archive. It says what slurmd pr
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -113,14 +114,12 @@ class SlurmRoot:
 
     @classmethod
     def for_version(cls, release: str) -> SlurmRoot:
-        """The root for this major, built when it is not there; KeyError for a major that no suite carries."""
-        suite = SUITES[release]
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        path = cache / "hybridgpu" / "slurm" / suite
+        """The root for this major, built when it is not there by this recipe; KeyError for a major without a suite."""
+        path = _folder(release)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent / f".{suite}.lock"):
+        with _locked(path.parent / f".{path.name}.lock"):
             if not path.is_dir():
-                subprocess.run([str(_BUILD), suite, str(path)], check=True)
+                subprocess.run([str(_BUILD), SUITES[release], str(path)], check=True)
             _make_devices(path)
         return cls(release, path, (path / "slurm-version").read_text().strip())
 
@@ -131,8 +130,7 @@ class SlurmRoot:
             return "needs root, for chroot and mknod"
         if not shutil.which("unshare"):
             return "needs unshare (util-linux)"
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        if not (cache / "hybridgpu" / "slurm" / SUITES[release]).is_dir() and not shutil.which("debootstrap"):
+        if not _folder(release).is_dir() and not shutil.which("debootstrap"):
             return f"needs debootstrap, to build the root with Slurm {release}"
         return None
 
@@ -181,6 +179,13 @@ class SlurmRoot:
             FIRST: "\n".join(["Include slurm.conf", *lines, ""]),
             "cgroup.conf": files.get("cgroup.conf", "").rstrip("\n") + "\n" + cgroup,
         }
+
+
+def _folder(release: str) -> Path:
+    """Where the root lies, by suite and recipe: once that is another, so is the folder, and checkouts share a cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    recipe = hashlib.sha256(_BUILD.read_bytes()).hexdigest()[:8]
+    return cache / "hybridgpu" / "slurm" / f"{SUITES[release]}-{recipe}"
 
 
 def _report(status: int, output: str, folder: str) -> SlurmdReport:
