@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hybridgpu.check.cross.kubecards import devices
-from hybridgpu.check.cross.miglayout import CONFIG, layouts
+from hybridgpu.check.cross.miglayout import CONFIG, enabled
 from hybridgpu.consumers.kubernetes.configmanager import LABEL
-from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode, MigFile
+from hybridgpu.consumers.kubernetes.miginforce import in_force
 from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs, Running
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.model.finding import Place
@@ -42,7 +43,7 @@ class Believing:
     """All that the files say of every node's mode."""
 
     def __init__(self, kube: KubeFiles) -> None:
-        self.kube = kube
+        self.mig_files = in_force(kube)
         self._configs = NodeConfigs(kube.sets)
 
     def of(self, node: KubeNode) -> tuple[Belief, ...]:
@@ -51,7 +52,7 @@ class Believing:
         cut = any(belief.modes == _CUT for belief in seen)
         chosen = tuple(b for b in _chosen(node, running) if not (cut and Mode.TIME_SLICING in b.modes))
         default = () if seen or chosen or LABEL in node.labels else tuple(_default(running))
-        return (*chosen, *_layout(node, self.kube), *seen, *default)
+        return (*chosen, *_layout(node, self.mig_files), *seen, *default)
 
 
 def _chosen(node: KubeNode, running: Sequence[Running]) -> Iterator[Belief]:
@@ -119,18 +120,13 @@ def _sharing(config: Config) -> str:
     return "no sharing" if sharing == "none" else sharing
 
 
-def _layout(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+def _layout(node: KubeNode, files: Sequence[MigFile]) -> Iterator[Belief]:
     """What mig-manager cuts the cards into by the node's label."""
-    name = node.labels.get(CONFIG)
-    enabled = {any(entry.enabled for entry in entries) for _, entries in layouts(node, kube)}
-    if not name or node.labels.get("nvidia.com/gpu.deploy.mig-manager") == "false":
+    on = enabled(node, files)
+    if on is None or node.labels.get("nvidia.com/gpu.deploy.mig-manager") == "false":
         return
-    if not enabled and not kube.mig_files and re.fullmatch(r"all-(disabled|enabled|balanced|[0-9].*gb.*)", name):
-        enabled = {name != "all-disabled"}
-    if len(enabled) == 1:
-        on = enabled.pop()
-        words = f"the label {CONFIG}={name} has MIG {'on' if on else 'off'}"
-        yield Belief(_CUT if on else _WHOLE, words, node.label_places.get(CONFIG, node.place), True)
+    words = f"the label {CONFIG}={node.labels[CONFIG]} has MIG {'on' if on else 'off'}"
+    yield Belief(_CUT if on else _WHOLE, words, node.label_places.get(CONFIG, node.place), True)
 
 
 def _seen(node: KubeNode) -> Iterator[Belief]:

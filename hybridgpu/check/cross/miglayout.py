@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
-from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, MigFile
-from hybridgpu.consumers.kubernetes.migspec import MigEntry, read_mig
+from hybridgpu.consumers.kubernetes import miginforce
+from hybridgpu.consumers.kubernetes.given import KubeNode, MigFile
+from hybridgpu.consumers.kubernetes.migspec import MigEntry
 from hybridgpu.model.naming import kubernetes_resource
 
 CONFIG = "nvidia.com/mig.config"
 
 
-def layouts(node: KubeNode, kube: KubeFiles) -> tuple[tuple[MigFile, tuple[MigEntry, ...]], ...]:
-    """The config of that name in each mig-parted file that has one."""
+def layouts(node: KubeNode, files: Sequence[MigFile]) -> tuple[tuple[MigFile, tuple[MigEntry, ...]], ...]:
+    """The config that the node's label names, in each of the files in force that has one."""
     name = node.labels.get(CONFIG)
-    if not name:
-        return ()
-    found = []
-    for file in kube.mig_files:
-        configs = _configs(file.text)
-        if name in configs:
-            found.append((file, configs[name]))
-    return tuple(found)
+    return miginforce.named(name, files) if name else ()
 
 
-@lru_cache(maxsize=256)
-def _configs(text: str) -> Mapping[str, tuple[MigEntry, ...]]:
-    file = read_mig(text).file
-    return file.configs if file else {}
+def enabled(node: KubeNode, files: Sequence[MigFile]) -> bool | None:
+    """Whether the label has MIG on; None where it says nothing, or where the files contradict each other."""
+    name = node.labels.get(CONFIG, "")
+    found = {any(entry.enabled for entry in entries) for _, entries in layouts(node, files)}
+    if name and not files:
+        cards = node.cards.cards if node.cards else ()
+        found = {cut is not None for cut in miginforce.generated(name, (c.model for c in cards if c.model))}
+    return found.pop() if len(found) == 1 else None
 
 
 def instances(entries: Sequence[MigEntry], cards: int) -> Counter[str] | None:

@@ -13,7 +13,7 @@ from hybridgpu.check.cross.miglayout import CONFIG, layouts
 from hybridgpu.check.cross.miglayout import instances as laid_out
 from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.check.cross.slurmnode import card, instances, modes
-from hybridgpu.consumers.kubernetes.given import KubeFiles
+from hybridgpu.consumers.kubernetes.given import KubeFiles, MigFile
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.sharing import Mode
@@ -71,7 +71,7 @@ def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
         if differing:
             _add(groups, pair, mine, differing)
         elif mine == _CUT:
-            _compare_instances(groups, pair, kube, closed)
+            _compare_instances(groups, pair, believing.mig_files, closed)
     yield from groups.findings()
 
 
@@ -99,7 +99,7 @@ def _named(found: frozenset[Mode]) -> str:
     return " or ".join(mode.value for mode in Mode if mode in found)
 
 
-def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool) -> None:
+def _compare_instances(groups: Groups, pair: Pair, files: Sequence[MigFile], closed: bool) -> None:
     """Both sides have MIG: the instances, by the layout that the label chooses, else as the Node shows them."""
     offer = pair.slurm.offer
     counted = instances(offer) if offer else None
@@ -110,7 +110,7 @@ def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool
         mine[kubernetes_resource(name)] += count
     cards = {number for number in map(card, offer.gpus) if number is not None}
     total = len(pair.facts.gpus) if pair.facts else len(cards)
-    for _, entries in layouts(pair.kube, kube) if total else ():
+    for _, entries in layouts(pair.kube, files) if total else ():
         theirs = laid_out(entries, total)
         if theirs is not None:
             place = pair.kube.label_places.get(CONFIG, pair.kube.place)

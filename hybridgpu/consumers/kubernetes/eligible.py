@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from hybridgpu.consumers.kubernetes import askrules as rules
+from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.configmanager import LABEL
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Workload
 from hybridgpu.consumers.kubernetes.gpunames import base
-from hybridgpu.consumers.kubernetes.migcut import MIG_LABEL, named_configs
+from hybridgpu.consumers.kubernetes.migcut import MIG_LABEL
 from hybridgpu.consumers.kubernetes.names import SHARING_LABEL, Names, Source
 from hybridgpu.consumers.kubernetes.replicated import PREFIX
 from hybridgpu.files.quoting import listed, shown
@@ -154,4 +155,4 @@ def _of_configs(label: str, files: KubeFiles) -> tuple[frozenset[str], str]:
     """The values of a label that configs make possible."""
     if label == LABEL:
         return frozenset(key for each in files.sets for key in each.keys if key), "no config"
-    return named_configs(files), "no MIG config"
+    return miginforce.written(miginforce.in_force(files)), "no MIG config"
