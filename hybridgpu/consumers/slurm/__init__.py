@@ -12,10 +12,13 @@ from hybridgpu.consumers.slurm import (
     merge,
     nodegres,
     nodeline,
+    nodelists,
+    plugins,
     powersave,
     registration,
     settings,
     shares,
+    weights,
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
 from hybridgpu.consumers.slurm.consume import GRES_NOT_GIVEN, Consumption, NodeResult, Registered, consume
@@ -27,6 +30,7 @@ from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
     *settings.RULES,
+    *(*plugins.RULES, *nodelists.RULES, *weights.RULES),
     *(
         *conf.RULES,
         *includes.RULES,

@@ -22,10 +22,13 @@ from hybridgpu.consumers.slurm import (
     merge,
     nodegres,
     nodeline,
+    nodelists,
     otherlines,
+    plugins,
     registration,
     settings,
     shares,
+    weights,
 )
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.detect import DetectedGpu
@@ -116,6 +119,7 @@ def consume(
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
     settings.judge(files, release, overall)
+    plugins.judge(files, release, overall)
     cgroupconf.judge(files, release, overall)
     containerconf.judge(files, release, overall)
     _judge_pushed(files, overall)
@@ -129,6 +133,9 @@ def consume(
     named = {name for mine in members for name in mine}
     otherlines.judge(files, named, release, overall)
     known = named if _all_nodes_known(files) else None
+    if known is not None:
+        nodelists.judge(files, known, release, overall)
+    weights.judge(files, names, release, overall)
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
     judge = _Judge(files, names, index, release, detected or {}, open_rules)
     results: dict[str, NodeResult] = {}
