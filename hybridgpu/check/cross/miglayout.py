@@ -8,20 +8,19 @@ from collections.abc import Sequence
 from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.given import KubeNode, MigFile
 from hybridgpu.consumers.kubernetes.migspec import MigEntry
+from hybridgpu.model.labels import MIG_CONFIG
 from hybridgpu.model.naming import kubernetes_resource
-
-CONFIG = "nvidia.com/mig.config"
 
 
 def layouts(node: KubeNode, files: Sequence[MigFile]) -> tuple[tuple[MigFile, tuple[MigEntry, ...]], ...]:
     """The config that the node's label names, in each of the files in force that has one."""
-    name = node.labels.get(CONFIG)
+    name = node.labels.get(MIG_CONFIG)
     return miginforce.named(name, files) if name else ()
 
 
 def enabled(node: KubeNode, files: Sequence[MigFile]) -> bool | None:
     """Whether the label has MIG on; None where it says nothing, or where the files contradict each other."""
-    name = node.labels.get(CONFIG, "")
+    name = node.labels.get(MIG_CONFIG, "")
     found = {any(entry.enabled for entry in entries) for _, entries in layouts(node, files)}
     if name and not files:
         cards = node.cards.cards if node.cards else ()

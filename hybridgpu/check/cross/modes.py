@@ -9,12 +9,13 @@ from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.kubecards import devices, is_split
 from hybridgpu.check.cross.kubemode import Belief, Believing
-from hybridgpu.check.cross.miglayout import CONFIG, layouts
 from hybridgpu.check.cross.miglayout import instances as laid_out
+from hybridgpu.check.cross.miglayout import layouts
 from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.check.cross.slurmnode import card, instances, modes
 from hybridgpu.consumers.kubernetes.given import KubeFiles, MigFile
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.labels import MIG_CONFIG, MIG_RESOURCE
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.sharing import Mode
 
@@ -113,11 +114,11 @@ def _compare_instances(groups: Groups, pair: Pair, files: Sequence[MigFile], clo
     for _, entries in layouts(pair.kube, files) if total else ():
         theirs = laid_out(entries, total)
         if theirs is not None:
-            place = pair.kube.label_places.get(CONFIG, pair.kube.place)
-            words = f"{CONFIG}={pair.kube.labels[CONFIG]} makes"
+            place = pair.kube.label_places.get(MIG_CONFIG, pair.kube.place)
+            words = f"{MIG_CONFIG}={pair.kube.labels[MIG_CONFIG]} makes"
             _compare(groups, pair, (mine, theirs), place, words)
             return
-    theirs = Counter({name: n for name, n in devices(pair.kube).items() if name.startswith("nvidia.com/mig-")})
+    theirs = Counter({name: n for name, n in devices(pair.kube).items() if name.startswith(MIG_RESOURCE)})
     if theirs and not closed:
         _compare(groups, pair, (mine, theirs), pair.kube.place, "Kubernetes offers")
 
@@ -133,5 +134,5 @@ def _compare(groups: Groups, pair: Pair, both: tuple[Counter[str], Counter[str]]
 
 
 def _shown(counts: Counter[str]) -> str:
-    short = {name.removeprefix("nvidia.com/mig-"): count for name, count in sorted(counts.items())}
+    short = {name.removeprefix(MIG_RESOURCE): count for name, count in sorted(counts.items())}
     return " + ".join(f"{count} x {name}" for name, count in short.items()) or "no instance"

@@ -14,6 +14,7 @@ from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.node import Node
 from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Place
+from hybridgpu.model.labels import DEPLOY_PLUGIN, MIG_CONFIG, OUR_CONFIG, PLUGIN_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +186,14 @@ class KubeNode:
         """Whether it offers GPUs, as far as the file shows: allocatable, else labels that say so."""
         if self.allocatable is not None:
             return any(self.allocatable.values())
-        return self.has_gpus and self.labels.get("nvidia.com/gpu.deploy.device-plugin") != "false"
+        return self.has_gpus and self.labels.get(DEPLOY_PLUGIN) != "false"
 
     @property
     def has_gpus(self) -> bool:
         """Whether it has GPUs at all, as far as the file shows."""
         count = label_number(self.labels.get("nvidia.com/gpu.count"))
         present = self.labels.get("nvidia.com/gpu.present") == "true" or bool(count)
-        chosen = {"nvidia.com/device-plugin.config", "nvidia.com/mig.config", "hybridgpu.io/config"} & set(self.labels)
+        chosen = {PLUGIN_CONFIG, MIG_CONFIG, OUR_CONFIG} & set(self.labels)
         return present or bool(chosen) or bool(self.allocatable and any(self.allocatable.values()))
 
 

@@ -15,8 +15,7 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles
 from hybridgpu.consumers.kubernetes.migspec import MigEntry
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.gpu import GpuModel
-
-MIG_LABEL = "nvidia.com/mig.config"
+from hybridgpu.model.labels import MIG_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def cut_of(files: KubeFiles) -> Cut:
     asked: dict[str, dict[str, GpuModel]] = {}
     for node in (node for node in files.nodes if node.has_gpus):
         cards = node.cards.cards if node.cards else ()
-        asked.setdefault(node.labels.get(MIG_LABEL, ""), {}).update({c.model.name: c.model for c in cards if c.model})
+        asked.setdefault(node.labels.get(MIG_CONFIG, ""), {}).update({c.model.name: c.model for c in cards if c.model})
     if set(asked) - {""}:
         return _union(known.get(label) or _generated(label, models) for label, models in asked.items())
     return _union(known.values()) if known else anything()

@@ -14,7 +14,6 @@ from functools import lru_cache
 from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
-from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.migparted import apply
 from hybridgpu.consumers.kubernetes.node import node_of
 from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
@@ -23,6 +22,7 @@ from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
 from hybridgpu.inventory.importer.sharing import Shares, counts, spread
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.labels import MIG_CONFIG, SHARED_SUFFIX
 from hybridgpu.model.sharing import Mode
 
 _PREFIX = "nvidia.com/"
@@ -73,7 +73,7 @@ def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
         return counted or None
     if node.cards and node.cards.cards:
         return len(node.cards.cards)
-    held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu.shared")
+    held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu{SHARED_SUFFIX}")
     replicas = _replicas(config) or 1
     return held // replicas or None if held else None
 
@@ -132,7 +132,7 @@ def _layout(
     node: KubeNode, side: KubeSide, model: GpuModel | None, count: int | None
 ) -> tuple[tuple[Counts | None, ...], str]:
     """How each card is cut, and why that is a guess."""
-    name = node.labels.get(MIG_LABEL, "")
+    name = node.labels.get(MIG_CONFIG, "")
     for _, entries in miginforce.named(name, side.mig_files) if name else ():
         if model and count:
             after = apply(entries, node_of(model, count)).node
