@@ -63,6 +63,8 @@ _CHART_KEYS = frozenset(
     b"deviceDiscoveryStrategy compatWithCPUManager runtimeClassName mps config selectorLabelsOverride "
     b"sharedDevicesAllocationPolicy passDeviceSpecs".split()
 )
+_PARTS = frozenset((b"gpu-operator", b"nvidia-device-plugin"))
+"""NVIDIA's charts as parts of an umbrella chart: its values have them by their names."""
 _FEW = 2
 
 
@@ -188,6 +190,8 @@ def _of_yaml(head: bytes) -> Kind | None:
     keys = {one or other for one, other in _TOP.findall(head)}
     if any(key.replace(b"_", b"-").rstrip(b"s") == b"mig-config" for key in keys):
         return Kind.MIG_PARTED
+    if keys & _PARTS:
+        return Kind.HELM_VALUES
     if keys & _PLUGIN_KEYS and not keys & _OPERATOR_KEYS:
         return Kind.PLUGIN_CONFIG
     if len(keys & _OPERATOR_KEYS) >= _FEW or keys & (_CHART_KEYS | {b"devicePlugin", b"migManager"}):

@@ -33,7 +33,8 @@ _BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?\r?$")
 class Manifest:
     """One object. `namespace` is "" where none is given; `lines` and `first` find texts in the file again.
 
-    `yaml` is what was read of its document, for keys that stand twice in it.
+    `yaml` is what was read of its document, for keys that stand twice in it. `indent` and `fixed` are those of a
+    document that is itself a text in another: how far it is moved to the right, or the one place for all of it.
     """
 
     path: str
@@ -45,16 +46,20 @@ class Manifest:
     yaml: GoYaml
     lines: tuple[str, ...]
     first: int
+    indent: int = 0
+    fixed: Place | None = None
 
     def place(self, node: GoNode | GoKey | None = None) -> Place:
         """Where a node of the object stands; without one, where the object begins."""
         at = self.root if node is None else node
-        return Place(self.path, at.line + self.first - 1, at.column)
+        return self.where(at.line, at.column)
 
     @property
     def where(self) -> Where:
         """Line and column of the document to the place in the file."""
-        return lambda line, column: Place(self.path, line + self.first - 1, column)
+        if (fixed := self.fixed) is not None:
+            return lambda _line, _column: fixed
+        return lambda line, column: Place(self.path, line + self.first - 1, column + self.indent)
 
     @property
     def title(self) -> str:
@@ -87,13 +92,28 @@ class Manifest:
 
     def inner(self, scalar: GoScalar) -> Where:
         """Where in the file a line and column of this value's text stand: exact in a `|` block, else its beginning."""
-        number = scalar.line + self.first - 1
-        line = self.lines[number - 1] if number <= len(self.lines) else ""
-        if not _BLOCK.match(line[scalar.column - 1 :]):
-            return lambda _line, _column: Place(self.path, number, scalar.column)
-        body = next((text for text in self.lines[number:] if text.strip()), "")
-        indent = len(body) - len(body.lstrip(" "))
-        return in_block(self.path, number + 1, indent)
+        number, indent = self._block(scalar)
+        place = self.place(scalar)
+        return in_block(self.path, number, indent) if number else lambda _line, _column: place
+
+    def inside(self, scalar: GoScalar) -> Manifest | None:
+        """The document that this value's text is, as if it were an object; None where it is no mapping."""
+        yaml = load(str(scalar.value))
+        if not isinstance(yaml.root, GoMap):
+            return None
+        number, indent = self._block(scalar)
+        fixed = None if number else self.place(scalar)
+        names = (self.kind, self.api_version, self.name, self.namespace)
+        return Manifest(self.path, *names, yaml.root, yaml, self.lines, number, indent, fixed)
+
+    def _block(self, scalar: GoScalar) -> tuple[int, int]:
+        """The number of the first line of a `|` block, and its indent; (0, 0) for another form of text."""
+        place = self.place(scalar)
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        if self.fixed is not None or not _BLOCK.match(line[place.column - 1 :]):
+            return 0, 0
+        body = next((text for text in self.lines[place.line :] if text.strip()), "")
+        return place.line + 1, len(body) - len(body.lstrip(" "))
 
 
 @dataclass(frozen=True, slots=True)

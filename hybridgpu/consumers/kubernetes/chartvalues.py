@@ -118,6 +118,17 @@ def chart_of(root: GoNode | None) -> str:
     return PLUGIN_CHART if configs or named else ""
 
 
+def parts_of(root: GoMap) -> tuple[tuple[str, GoMap], ...]:
+    """What the values of an umbrella chart have for either of the two, by the part's name; () where they are no such.
+
+    A block without any value of the chart, as `{enabled: true}`, only says whether the part is there.
+    """
+    own = {PLUGIN_CHART: frozenset(_TOP.split()), OPERATOR_CHART: _OPERATORS | {"devicePlugin", "gfd", "nfd"}}
+    return tuple(
+        (part, below) for part in own if isinstance(below := root.get(part), GoMap) and _names(below) & own[part]
+    )
+
+
 def _names(node: GoNode | None) -> set[str]:
     return {key.name for key, _ in node.entries} if isinstance(node, GoMap) else set()
 

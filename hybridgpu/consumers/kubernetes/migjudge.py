@@ -171,10 +171,10 @@ class _Config:
             missing = [str(card.index) for card in self.node.cards if card.index not in met]
             if missing:
                 yield self._at(rules.PARTIAL, self.entries[0], "devices", f"no entry is for card {listed(missing)}")
-            for entry, cards in self._incapable().values():
-                names = listed(dict.fromkeys(card.name for card in cards))
-                several = f"cards {listed(str(card.index) for card in cards)} ({names}) have no MIG"
-                message = several if len(cards) > 1 else f"card {cards[0].index} ({names}) has no MIG"
+            for entry, without in self._incapable().values():
+                names = listed(dict.fromkeys(card.name for card in without))
+                several = f"cards {listed(str(card.index) for card in without)} ({names}) have no MIG"
+                message = several if len(without) > 1 else f"card {without[0].index} ({names}) has no MIG"
                 yield self._at(rules.NOT_CAPABLE, entry, "devices", message)
         elif all(entry.devices is not None for entry in self.entries):
             cards = sorted({index for entry in self.entries for index in entry.devices or () if index >= 0})

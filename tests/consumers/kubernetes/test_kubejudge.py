@@ -107,6 +107,80 @@ def told(finding: Finding) -> str:
 
 Case = tuple[dict[str, str], dict[str, tuple[str, ...]]]
 
+
+def argo(source: str, chart: str = "gpu-operator", space: str = "gpu-operator") -> str:
+    """An Application whose values begin in line 9."""
+    return (
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: gpu, namespace: argocd}\nspec:\n"
+        f"  destination: {{namespace: {space}}}\n  source:\n    chart: {chart}\n    helm:\n" + indent(source, " " * 6)
+    )
+
+
+WRAPPED = {
+    # what: file, line of the strategy that is none
+    "Argo CD, an object": (argo("valuesObject:\n  mig: {strategy: mixd}\n"), 10),
+    "Argo CD, a text": (argo("values: |\n  operator: {}\n  mig: {strategy: mixd}\n"), 11),
+    "Argo CD, a quoted text": (argo('values: "mig: {strategy: mixd}"\n'), 9),
+    "Argo CD, several sources": (
+        argo("values: |\n  mig: {strategy: mixd}\n")
+        .replace("  source:", "  sources:\n  -")
+        .replace("  -\n    chart", "  - chart"),
+        10,
+    ),
+    "Argo CD, an umbrella": (argo("valuesObject: {gpu-operator: {mig: {strategy: mixd}}}\n", "ours"), 9),
+    "Flux": (
+        (
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: g}\nspec:\n"
+            "  chart: {spec: {chart: gpu-operator}}\n  values: {mig: {strategy: mixd}}\n"
+        ),
+        6,
+    ),
+    "Flux, an umbrella": (
+        (
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: g}\nspec:\n"
+            "  chart: {spec: {chart: ours}}\n  values: {gpu-operator: {mig: {strategy: mixd}}}\n"
+        ),
+        6,
+    ),
+    "k3s": (
+        (
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: g}\nspec:\n"
+            "  chart: nvidia/gpu-operator\n  valuesContent: |-\n    mig:\n      strategy: mixd\n"
+        ),
+        8,
+    ),
+    "Kustomize": (
+        (
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nhelmCharts:\n"
+            "- name: gpu-operator\n  valuesInline: {mig: {strategy: mixd}}\n"
+        ),
+        5,
+    ),
+    "an umbrella's values": ("global: {}\ngpu-operator:\n  mig: {strategy: mixd}\n", 3),
+}
+
+
+@pytest.mark.parametrize("what", WRAPPED)
+def test_values_of_a_chart_are_found_in_what_wraps_them(what: str, tmp_path: Path) -> None:
+    text, line = WRAPPED[what]
+    (found,) = [f for f in judged(tmp_path, {"w": text}) if f.severity is Severity.ERROR]
+    assert found.rule.id == "k8s-policy-value" and found.place is not None and found.place.line == line
+
+
+def test_both_parts_of_an_umbrella_are_judged_and_a_config_in_a_text_has_its_places(tmp_path: Path) -> None:
+    one = CHART.replace("replicas: 4", "replicas: 1")
+    text = "gpu-operator:\n  mig: {strategy: mixd}\nnvidia-device-plugin:\n" + indent(one, "  ")
+    files = {"u": text, "a": argo("values: |\n" + indent(one, "  "), "nvidia-device-plugin")}
+    wanted = {"k8s-policy-value u:2", "k8s-plugin-replicas u:11", "k8s-plugin-replicas a:17"}
+    assert {told(f) for f in judged(tmp_path, files)} >= wanted
+
+
+def test_the_namespace_of_an_application_is_the_one_it_installs_into(tmp_path: Path) -> None:
+    values = "valuesObject: {devicePlugin: {config: {name: plugin, default: a}}}\n"
+    files = {"a": argo(values), "cm": config_map(a=TIMES)}
+    assert not [f for f in judged(tmp_path, files) if f.severity is not Severity.INFO]
+
+
 FIRES: dict[str, Case] = {
     # case: files, {rule and place: words in message or hint}
     "a value that is no text": (
