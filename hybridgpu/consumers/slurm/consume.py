@@ -16,9 +16,11 @@ from hybridgpu.consumers.slurm import (
     collisions,
     containerconf,
     detect,
+    deviceorder,
     gresconf,
     hardware,
     includes,
+    instances,
     merge,
     nodegres,
     nodeline,
@@ -137,7 +139,7 @@ def consume(
         nodelists.judge(files, known, release, overall)
     weights.judge(files, names, release, overall)
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
-    judge = _Judge(files, names, index, release, detected or {}, open_rules)
+    judge = _Judge(files, names, index, release, detected or {}, open_rules, deviceorder.unconfined(files, release))
     results: dict[str, NodeResult] = {}
     for node, mine in zip(files.nodes, members, strict=True):
         for name in mine:
@@ -221,6 +223,7 @@ class _Judge:
     release: Release
     detected: Mapping[str, Sequence[DetectedGpu]]
     unjudged: frozenset[Rule] = frozenset()
+    unconfined: bool = False
     seen: dict[int, cluster.SeenNode] = field(default_factory=dict)
     by_line: dict[tuple[int, tuple[int, ...], tuple[DetectedGpu, ...] | None], NodeResult] = field(default_factory=dict)
     clean: dict[tuple[object, ...], NodeResult] = field(default_factory=dict)
@@ -274,6 +277,11 @@ class _Judge:
             return NodeResult(None, verdict.findings, True)
         detecting = auto is not None or not self.files.gres_complete
         records = merge.merge(raw, wants, self.names, detecting, place, verdict)
+        instances.judge(records, verdict)
+        if self.unconfined and not detecting:
+            deviceorder.judge(wants.get("gpu"), records, place, verdict)
+        if auto is not None and found is None:
+            instances.judge_detected(auto, wants.get("gpu"), place, verdict)
         if auto is not None:
             records = self._detect(auto, records, found, has, verdict)
         if not self.files.gres_complete:

@@ -194,13 +194,15 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
 }
 ELSEWHERE = {
     *("slurm-plugin-unknown", "slurm-partition-nodes-unknown", "slurm-listed-nodes-unknown"),
-    *("slurm-weight-not-tracked", "slurm-tracked-gres-unknown", "slurm-tres-unknown"),
+    *("slurm-weight-not-tracked", "slurm-tracked-gres-unknown", "slurm-tres-unknown", "slurm-file-is-no-path"),
+    *("slurm-types-out-of-device-order", "slurm-card-beside-its-instances", "slurm-card-holds-fewer"),
+    *("slurm-capability-of-another-card", "slurm-autodetect-profile-unknown"),
     *("slurm-mig-split", "slurm-detected-differs", "slurm-not-detected", "slurm-detected-ignored"),
     *("slurm-include-from-copy", "slurm-includes-too-many", "slurm-file-not-read"),
     *("slurm-gres-conf-ambiguous", "slurm-gres-conf-not-given"),
 }
 """Rules that need an older release, hardware, or files on disk, or have tables of their own: fired in test_consume,
-test_detect, test_gather and test_names."""
+test_detect, test_gather, test_names and test_devices."""
 
 
 def test_every_rule_has_a_firing_case_and_a_name_of_its_own() -> None:
