@@ -28,6 +28,24 @@ def enabled(node: KubeNode, files: Sequence[MigFile]) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
+def asked_for(node: KubeNode, files: Sequence[MigFile], cards: int) -> Counter[str] | None:
+    """MIG devices by resource name that the node's label has mig-manager make; None where it says nothing certain.
+
+    Of a config that mig-manager generates by itself only on cards that are known.
+    """
+    name = node.labels.get(MIG_CONFIG, "")
+    if not name or not cards:
+        return None
+    found = layouts(node, files)
+    if found:
+        return next((counts for _, entries in found if (counts := instances(entries, cards)) is not None), None)
+    models = {card.model.name: card.model for card in node.cards.cards if card.model} if node.cards else {}
+    made = miginforce.generated(name, models.values()) if len(models) == 1 else ()
+    if not made or made[0] is None:
+        return None
+    return Counter({kubernetes_resource(profile): n * cards for profile, n in Counter(made[0]).items()})
+
+
 def instances(entries: Sequence[MigEntry], cards: int) -> Counter[str] | None:
     """MIG devices by resource name on so many cards; None where device-filters leave open which entries meet them."""
     if any(entry.filters for entry in entries):
