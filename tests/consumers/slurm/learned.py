@@ -69,6 +69,7 @@ LEARNED: dict[str, tuple[dict[str, str], str]] = {
     "a wrong word in ReconfigFlags": (conf("ReconfigFlags=Keep"), ""),
     "limits in small letters": (conf("PropagateResourceLimits=all"), ALL),
     "a SuspendTime beyond 32 bits": (conf("SuspendTime=99999999999"), NEWER),
+    "a SuspendTime of a partition beyond 32 bits": (conf("PartitionName=q SuspendTime=99999999999"), ALL),
     "a removed key": (conf("SallocDefaultCommand=srun"), ALL),
     # what excludes what
     "two units of selection": (conf("SelectTypeParameters=CR_Core,CR_Socket"), ALL),
