@@ -55,7 +55,7 @@ is the number 0 (S:src/common/read_config.c _validate_and_set_defaults, _parse_p
 
 def suspend_fault(value: str) -> Fault:
     """What is wrong with a SuspendTime (_parse_suspend_time)."""
-    if value.upper() in ("NONE", "INFINITE", "-1") or 0 <= _number(value) < 2**32:
+    if value.lower() in NEVER_SUSPENDS or 0 <= _number(value) < 2**32:
         return None
     return "takes seconds, NONE or INFINITE"
 
