@@ -20,7 +20,7 @@ from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
-from hybridgpu.inventory.importer.sharing import Shares, counts, spread
+from hybridgpu.inventory.importer.sharing import MOST_CARDS, Shares, counts, deal, spread
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.labels import MIG_CONFIG, SHARED_SUFFIX
 from hybridgpu.model.sharing import Mode
@@ -35,7 +35,7 @@ class KubeView:
     """A node with GPUs in Kubernetes. `model` and `count` are None where nothing says them.
 
     `shares` is None where nothing says how GPUs are shared; `guess` is why it is a guess. `layout` is how each card is
-    cut, () where none is or where it is not known.
+    cut, () where none is or where it is not known; `lost`: instances that are there and fit on no such cards.
     """
 
     node: KubeNode
@@ -44,6 +44,7 @@ class KubeView:
     shares: Shares | None
     layout: tuple[Counts | None, ...] = ()
     guess: str = ""
+    lost: str = ""
 
 
 class KubeSide:
@@ -62,7 +63,9 @@ def kube_view(node: KubeNode, side: KubeSide, model: GpuModel | None, cards: int
     count = cards or _count(node, config)
     layout, guess = _layout(node, side, model, count)
     shares = _shares(node, files, config, layout)
-    return KubeView(node, model, count or (len(layout) or None), shares, layout, guess)
+    lost = " + ".join(f"{number} x {profile}" for profile, number in counts(_instances(node)))
+    lost = lost if guess and not layout else ""
+    return KubeView(node, model, count or (len(layout) or None), shares, layout, guess, lost)
 
 
 def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
@@ -145,13 +148,30 @@ def _layout(
         return (counts(alike),) * count, "" if model else f"mig.config is {name}, and the model is not known"
     total = counts(_instances(node))
     cards = count if node.labels.get(f"{_PREFIX}mig.strategy") != "single" else None
-    spread_out = spread(total, cards) if total else ()
-    return spread_out, "instances are counted, not told apart by card" if spread_out else ""
+    if not total:
+        return (), ""
+    whole = _whole(node)
+    cut = cards - whole if cards and whole < cards else cards
+    dealt = spread(total, cut) or deal(total, cut or MOST_CARDS, model)
+    while not cut and dealt and dealt[-1] is None:
+        dealt = dealt[:-1]
+    dealt = (*dealt, *(None,) * ((cards or 0) - (cut or 0))) if dealt else ()
+    return dealt, "instances are counted, not told apart by card"
+
+
+def _whole(node: KubeNode) -> int:
+    """How many whole cards the node offers beside its instances."""
+    held = node.allocatable or {}
+    return -(-held.get(f"{_PREFIX}gpu", 0) // (label_number(node.labels.get(f"{_PREFIX}gpu.replicas")) or 1))
 
 
 def _instances(node: KubeNode) -> Iterator[str]:
     """The profile of each MIG instance, from allocatable or from feature discovery's labels."""
-    held = {**_counted(node.labels), **(node.allocatable or {})}
+    offered = {
+        resource: -(-number // (label_number(node.labels.get(f"{resource}.replicas")) or 1))
+        for resource, number in (node.allocatable or {}).items()
+    }
+    held = {**offered, **_counted(node.labels)}
     for resource, number in held.items():
         if found := _INSTANCES.fullmatch(resource):
             yield from [found[1].replace(".me", "+me").replace(".gfx", "+gfx")] * min(number, 512)
