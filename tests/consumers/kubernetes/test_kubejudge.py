@@ -181,6 +181,22 @@ def test_the_namespace_of_an_application_is_the_one_it_installs_into(tmp_path: P
     assert not [f for f in judged(tmp_path, files) if f.severity is not Severity.INFO]
 
 
+def test_a_file_that_no_policy_names_is_taken_for_the_one_in_force(tmp_path: Path) -> None:
+    files = {"cp": cluster_policy("mig: {strategy: mixed}"), "mig": MIG, "n": node(mig="mine")}
+    (found,) = [f for f in judged(tmp_path, files) if "label" in f.rule.id]
+    assert (told(found), found.severity) == ("k8s-mig-label-of-a-file-alone n:6", Severity.INFO)
+
+
+def test_a_layout_for_cards_without_mig_is_told_once_at_the_label(tmp_path: Path) -> None:
+    product = {"gpu.product": "Tesla-V100-SXM2-32GB"}
+    files = {"mig": MIG, "a": node(mig="mine", name="a", **product), "b": node(mig="mine", name="b", **product)}
+    (found,) = [f for f in judged(tmp_path, files) if f.rule.id == "k8s-mig-not-capable"]
+    assert told(found) == "k8s-mig-not-capable a:6" and "a, b" in found.message and "V100" in found.message
+    assert not [
+        f for f in judged(tmp_path, {**files, "mig": MIG.replace("mine", "off"), "b": node()}) if "capable" in f.rule.id
+    ]
+
+
 FIRES: dict[str, Case] = {
     # case: files, {rule and place: words in message or hint}
     "a value that is no text": (
@@ -571,7 +587,7 @@ CLEAN: dict[str, dict[str, str]] = {
 
 def test_every_rule_has_a_firing_case() -> None:
     fired = {rule.split()[0] for _, expected in FIRES.values() for rule in expected}
-    infos = {policyjudge.MAP_ASSUMED.id, policyjudge.UNUSED.id}
+    infos = {policyjudge.MAP_ASSUMED.id, policyjudge.UNUSED.id, migchoice.LABEL_IN_FILE_ALONE.id}
     assert RULES - fired == infos
 
 
