@@ -51,3 +51,9 @@ COMMON = frozenset(
         "X11Parameters",
     )
 )
+
+GRES_KEYS = (
+    *("AutoDetect", "Count", "CPUs", "Cores", "File", "Files", "Flags", "Link", "Links", "MultipleFiles", "Name"),
+    *("NodeName", "Type"),
+)
+"""The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""

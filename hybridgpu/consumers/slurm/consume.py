@@ -32,6 +32,7 @@ from hybridgpu.consumers.slurm import (
     shares,
     weights,
 )
+from hybridgpu.consumers.slurm.causes import once
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.detect import DetectedGpu
 from hybridgpu.consumers.slurm.gresconf import Record
@@ -39,7 +40,7 @@ from hybridgpu.consumers.slurm.gresindex import GresIndex
 from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.release import RELEASES, Release, history
-from hybridgpu.consumers.slurm.unjudged import unjudged
+from hybridgpu.consumers.slurm.unjudged import left_open, unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
@@ -158,7 +159,7 @@ def consume(
 def _names(files: SlurmFiles, verdict: Verdict) -> tuple[str, ...]:
     """The names of GresTypes; where they may stand in a part that is not given, those that the files use."""
     types = files.setting("GresTypes")
-    if types is not None or files.complete:
+    if not left_open(files, "GresTypes"):
         return nodegres.contexts(types.value if types else "", types.place if types else None, verdict)
     tokens = (token for node in files.nodes for token in (node.text("gres") or "").split(","))
     used = [token.partition(":")[0].partition("(")[0] for token in tokens]
@@ -206,7 +207,7 @@ def _judge_pushed(files: SlurmFiles, verdict: Verdict) -> None:
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
     """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
     types = files.setting("GresTypes")
-    if (types is not None and types.value.strip(",")) or (types is None and not files.complete):
+    if (types is not None and types.value.strip(",")) or left_open(files, "GresTypes"):
         verdict.take(files.gres_findings, files.gres_fatal)
     elif files.gres:
         message = "slurm.conf has no GresTypes: gres.conf is not read"
@@ -273,8 +274,9 @@ class _Judge:
         auto = detect.in_force(local, self.index.autodetect, self.release, verdict)
         raw = gresconf.records(lines, self.names, has.cores, self.release, verdict)
         merge.validate(raw, self.names, verdict)
+        cut = any(line.rest for line in (node.line, *lines))
         if verdict.fatal:
-            return NodeResult(None, verdict.findings, True)
+            return NodeResult(None, once(verdict.findings, cut), True)
         detecting = auto is not None or not self.files.gres_complete
         records = merge.merge(raw, wants, self.names, detecting, place, verdict)
         instances.judge(records, verdict)
@@ -288,7 +290,7 @@ class _Judge:
             records = detect.assume(records, Pair("AutoDetect", "", place), verdict)
         records = shares.load(records, raw, self.names, self.release, verdict)
         if verdict.fatal:
-            return NodeResult(None, verdict.findings, True)
+            return NodeResult(None, once(verdict.findings, cut), True)
         invalid = registration.invalid_reason(
             wants, records, self.names, has, self.release, self.index.filed, node.names
         )
@@ -298,9 +300,12 @@ class _Judge:
             since = self._since(wants, records, has)
             blamed = registration.place_of(invalid, records, has, node.names)
             related = [Related(place, "the node's Gres= stands here")] if blamed else []
-            message = f"{node.names}: {invalid}{since}"
+            message = f"{invalid}{since}".replace(f" for node {node.names}", "").replace(f" on node {node.names}", "")
+            message = message.replace(f"node {node.names} only", "the node only")
             verdict.note(registration.NODE_INVALID, blamed or place, message, related=related)
-        return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
+        return NodeResult(
+            _offer(records, self.names), once(verdict.findings, cut), False, invalid, _registered(records)
+        )
 
     def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:
         """From which release on slurmctld finds fault with the records, in words; empty where every one does."""

@@ -19,6 +19,7 @@ from hybridgpu.model.catalogue import full_name
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import device_files, gres_id, instance_files
+from hybridgpu.model.spelling import nearest
 
 AUTODETECT_UNKNOWN = Rule(
     "slurm-autodetect-unknown",
@@ -148,7 +149,8 @@ def _known(pair: Pair, release: Release, verdict: Verdict) -> str:
             return value
     allowed = ", ".join(release.autodetect)
     message = f"AutoDetect={pair.value} is unknown to Slurm {release}; known are {allowed}"
-    verdict.note(AUTODETECT_UNKNOWN, pair.place, message)
+    near = nearest(text, release.autodetect)
+    verdict.note(AUTODETECT_UNKNOWN, pair.place, message, f"did you mean {near}?" if near else "")
     return ""
 
 

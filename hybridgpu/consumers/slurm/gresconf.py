@@ -13,7 +13,8 @@ from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
 from hybridgpu.consumers.slurm.devicenames import NO_PATH, path_fault
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
-from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED, meant
+from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
+from hybridgpu.consumers.slurm.punctuation import instead
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
@@ -237,7 +238,7 @@ class _Parser:
         if known is None:
             allowed = ",".join(self.names) or "nothing"
             message = f"Name={name.value} is not in GresTypes (which has {allowed}): the record is dropped"
-            self.verdict.note(NOT_IN_TYPES, name.place, message, meant(name.value, self.names))
+            self.verdict.note(NOT_IN_TYPES, name.place, message, instead(name.value, self.names))
             return None
         if known != name.value:
             self.verdict.note(NAME_CASE, name.place, f"Name={name.value}, but GresTypes has {known}")

@@ -7,14 +7,14 @@ the letter. Source: S:src/interfaces/gres.c gres_init, gres_name_filter, _get_gr
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.punctuation import PUNCTUATION, instead, mended
 from hybridgpu.consumers.slurm.values import integer, multiplier
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
-from hybridgpu.model.spelling import nearest
 
 SHARED = ("mps", "shard")
 """The GRES that share GPUs (S:gres.c gres_is_shared_name)."""
@@ -117,24 +117,24 @@ def contexts(gres_types: str, place: Place | None, verdict: Verdict) -> tuple[st
 def wanted(gres: str, names: tuple[str, ...], place: Place | None, verdict: Verdict) -> Mapping[str, Wanted]:
     """Read a node's Gres= for these context names; only names with a count above 0 are in the result."""
     tokens = [token for token in gres.split(",") if token]
+    mend = mended(gres, names)
+    if mend and mend.wrong:
+        verdict.note(PUNCTUATION, place, f"Gres={gres}: {mend.wrong}", f"write Gres={mend.text}")
     for token in tokens:
         name = token.partition(":")[0]
         if name not in names:
             allowed = ",".join(names) or "nothing"
             message = f"Gres={token}: {name} is not in GresTypes (which has {allowed})"
-            verdict.note(NOT_IN_TYPES, place, message, meant(name, names))
+            hint = instead(name, names)
+            if mend and (hint or name.lower() == "gres"):
+                hint = f"{hint} Write Gres={mend.text}".strip()
+            verdict.note(NOT_IN_TYPES, place, message, hint)
     result: dict[str, Wanted] = {}
     for name in names:
         want = _wanted_of(name, tokens, place, verdict)
         if want.count or want.types:
             result[name] = want
     return result
-
-
-def meant(name: str, names: Collection[str]) -> str:
-    """Which name of GresTypes stands for one that is not there, as a hint; empty where none is like it."""
-    near = nearest(name.removeprefix("gres/"), names)
-    return f"did you mean {near}?" if near else ""
 
 
 def _wanted_of(name: str, tokens: list[str], place: Place | None, verdict: Verdict) -> Wanted:
