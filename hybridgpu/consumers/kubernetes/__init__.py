@@ -8,6 +8,7 @@ from hybridgpu.consumers.kubernetes import (
     kubejudge,
     migchoice,
     migrules,
+    operandjudge,
     pluginrules,
     policy,
     policyjudge,
@@ -37,6 +38,7 @@ RULES = (
     *policyjudge.RULES,
     *migchoice.RULES,
     *kubejudge.RULES,
+    *operandjudge.RULES,
     *askrules.RULES,
 )
 """Every rule of this room, in the order in which files are judged."""

@@ -230,7 +230,9 @@ def _used(config_set: ConfigSet, users: Sequence[_User]) -> tuple[ConfigSet, ...
         if user.name == config_set.name and not elsewhere and selects not in found:
             used = replace(config_set, env=user.env, user=user.place, selector=user.selector, operator=user.operator)
             found[selects] = used if user.settings is None else replace(used, managed=True, settings=user.settings)
-    return tuple(found.values()) or (config_set,)
+    # One that is meant, though its pods cannot mount what is in another namespace, still says how the config is run.
+    meant = next((user for user in users if user.name == config_set.name and user.settings is None), None)
+    return tuple(found.values()) or (replace(config_set, env=meant.env) if meant else config_set,)
 
 
 def _twice(manifests: Iterable[Manifest]) -> Iterator[Finding]:

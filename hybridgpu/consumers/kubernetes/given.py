@@ -115,7 +115,9 @@ class Operand:
 
     `program` is `device-plugin`, `gpu-feature-discovery`, `mps-control-daemon`, `mig-manager`, `dcgm-exporter`.
     `env` are its variables and command-line flags as variables; `config_map` the ConfigMap its config comes from, or
-    "". `settings`: those of the config-manager beside it, None where there is none.
+    "". `settings`: those of the config-manager beside it, None where there is none. `config_key` is the key of the
+    ConfigMap that its config file must be, "" where that is not told; `config_place` is where the ConfigMap is named,
+    `file_place` where the file is. `misspelt` are flags that it does not know, each with the right one.
     """
 
     title: str
@@ -127,6 +129,10 @@ class Operand:
     tolerations: tuple[Toleration, ...] = ()
     settings: Settings | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
+    config_key: str = ""
+    config_place: Place | None = None
+    file_place: Place | None = None
+    misspelt: tuple[tuple[str, str, Place], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

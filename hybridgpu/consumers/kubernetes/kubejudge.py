@@ -9,6 +9,7 @@ from hybridgpu.consumers.kubernetes.chartvalues import VARIABLES
 from hybridgpu.consumers.kubernetes.configrules import DEFAULT_WITHOUT_KEY
 from hybridgpu.consumers.kubernetes.given import Chart, ConfigSet, KubeFiles, Operand
 from hybridgpu.consumers.kubernetes.migchoice import as_cut, judge_mig
+from hybridgpu.consumers.kubernetes.operandjudge import judge_operand
 from hybridgpu.consumers.kubernetes.operands import PLUGIN_PROGRAM
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
 from hybridgpu.consumers.kubernetes.policy import plugin_env
@@ -47,7 +48,7 @@ def judge_configuration(files: KubeFiles) -> Iterator[Finding]:
     for chart in files.charts:
         yield from _chart(chart, files)
     for operand in files.operands:
-        yield from _operand(operand)
+        yield from _operand(operand, files)
     yield from judge_mig(files)
 
 
@@ -90,6 +91,7 @@ def _discovered(files: KubeFiles) -> bool:
     )
 
 
-def _operand(operand: Operand) -> Iterator[Finding]:
+def _operand(operand: Operand, files: KubeFiles) -> Iterator[Finding]:
     if operand.program == PLUGIN_PROGRAM:
         yield from judge_variables(operand.env, {}, operand.place)
+        yield from judge_operand(operand, files)

@@ -16,6 +16,7 @@ from hybridgpu.consumers.kubernetes import (
     judge_configuration,
     kubejudge,
     migchoice,
+    operandjudge,
     policy,
     policyjudge,
 )
@@ -24,7 +25,9 @@ from hybridgpu.model.finding import Finding, Severity
 from tests.conftest import soak
 
 RULES = {
-    rule.id for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge) for rule in module.RULES
+    rule.id
+    for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge, operandjudge)
+    for rule in module.RULES
 } | {configrules.SEVERAL_NO_DEFAULT.id, configrules.OPERATOR_NO_DEFAULT.id}
 
 TIMES = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"
@@ -192,12 +195,52 @@ def test_a_layout_for_cards_without_mig_is_told_once_at_the_label(tmp_path: Path
     files = {"mig": MIG, "a": node(mig="mine", name="a", **product), "b": node(mig="mine", name="b", **product)}
     (found,) = [f for f in judged(tmp_path, files) if f.rule.id == "k8s-mig-not-capable"]
     assert told(found) == "k8s-mig-not-capable a:6" and "a, b" in found.message and "V100" in found.message
-    assert not [
-        f for f in judged(tmp_path, {**files, "mig": MIG.replace("mine", "off"), "b": node()}) if "capable" in f.rule.id
-    ]
 
 
+def plugin_set(args: str, space: str = "gpu-operator", volume: str = VOLUME, env: str = "") -> str:
+    """A DaemonSet of one's own; its command line is in line 5, its volume in line 7."""
+    text = daemon_set(
+        f"{{name: nvidia-device-plugin-ctr, image: nvcr.io/nvidia/k8s-device-plugin:v1,\n"
+        f"args: [{args}], env: [{env}],\n{MOUNTED}}}",
+        f"\n{volume}",
+    )
+    return text.replace("namespace: gpu-operator", f"namespace: {space}")
+
+
+FILE = "--config-file=/config/config.yaml"
 FIRES: dict[str, Case] = {
+    "a flag with a slip": (
+        {"ds": plugin_set(f"{FILE}, --mig-stratgy=mixed"), "cm": config_map(config_yaml=TIMES)},
+        {"k8s-operand-unknown-flag ds:5": ("--mig-stratgy", "--mig-strategy")},
+    ),
+    "flags with underscores": (
+        {"ds": plugin_set("--mig_strategy, mixed")},
+        {"k8s-operand-unknown-flag ds:5": ("--mig_strategy", "--mig-strategy")},
+    ),
+    "a ConfigMap of another namespace, mounted": (
+        {"ds": plugin_set(FILE, "kube-system"), "cm": config_map(space="kube-systen", config_yaml=TIMES)},
+        {"k8s-policy-wrong-namespace ds:7": ("kube-systen", "kube-system")},
+    ),
+    "a ConfigMap with a slip, mounted": (
+        {"ds": plugin_set(FILE, volume=VOLUME.replace("plugin", "plugni")), "cm": config_map(config_yaml=TIMES)},
+        {"k8s-policy-no-such-configmap ds:7": ("plugni", "did you mean plugin?")},
+    ),
+    "a config file that is no key": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yml=TIMES)},
+        {"k8s-operand-no-such-config-file ds:5": ("/config/config.yaml", "config.yml")},
+    ),
+    "mps without a root in a DaemonSet of one's own": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yaml=MPS)},
+        {"k8s-plugin-mps-root cm:9": ("mps-root", "MPS_ROOT")},
+    ),
+    "mps without a root, and a file that is no key": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yml=MPS)},
+        {"k8s-operand-no-such-config-file ds:5": (), "k8s-plugin-mps-root cm:9": ("MPS_ROOT",)},
+    ),
+    "mps without a root, of another namespace": (
+        {"ds": plugin_set(FILE, "kube-system"), "cm": config_map(space="default", config_yaml=MPS)},
+        {"k8s-policy-wrong-namespace ds:7": (), "k8s-plugin-mps-root cm:9": ("MPS_ROOT",)},
+    ),
     # case: files, {rule and place: words in message or hint}
     "a value that is no text": (
         {"cm": config_map(a=TIMES) + "  b: {version: v1, sharing: {}}\n  c: 4\n"},
@@ -484,6 +527,18 @@ OTHERS = {
 }
 
 CLEAN: dict[str, dict[str, str]] = {
+    "a DaemonSet of one's own, with flags of all kinds": {
+        "ds": plugin_set(f"{FILE}, --mig-strategy=none, --driver-root, /, --kubelet-socket=/x, --of-the-next-release"),
+        "cm": config_map(config_yaml=TIMES),
+    },
+    "a config file that a volume calls so": {
+        "ds": plugin_set(FILE, volume="{name: c, configMap: {name: plugin, items: [{key: ts, path: config.yaml}]}}"),
+        "cm": config_map(ts=TIMES),
+    },
+    "mps with a root in a DaemonSet of one's own": {
+        "ds": plugin_set(FILE, env="{name: MPS_ROOT, value: /run/nvidia/mps}"),
+        "cm": config_map(config_yaml=MPS),
+    },
     "a ConfigMap alone": {"cm": config_map(any=TIMES)},
     "no namespace": {"cm": config_map(space="", any=TIMES)},
     "with a default": {"cm": config_map(default=PLAIN, four=TIMES, mps=MPS)},
