@@ -57,6 +57,9 @@ def test_damaged_sites(tmp_path: Path, seed: int, record_property: Callable[[str
 
 
 WIDE = "".join("Include f{{0}}.conf\n" for _ in range(8))
+BOMB = "kind: Pod\napiVersion: v1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 8)
+)
 MONSTERS: dict[str, dict[str, str]] = {
     "includes of includes": {
         "slurm.conf": "ClusterName=c\n" + WIDE.format(0),
@@ -92,6 +95,20 @@ MONSTERS: dict[str, dict[str, str]] = {
         "a.yaml": "kind: ConfigMap\na0: &a0 [x]\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
         + "data: *a29\n"
+    },
+    "a bomb as a key": {"a.yaml": BOMB + "? *a7\n: 1\n"},
+    "a bomb at no key": {"a.yaml": BOMB + "~: *a7\n"},
+    "a bomb merged": {
+        "a.yaml": "kind: Pod\napiVersion: v1\nm: &m {"
+        + ", ".join(f"k{n}: 1" for n in range(20_000))
+        + f"}}\nn: {{<<: [{', '.join(['*m'] * 50_000)}]}}\n"
+    },
+    "a count that is a bomb": {
+        "a.yaml": "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {a: &m ["
+        + ", ".join(["1"] * 10_000)
+        + "]}}\nspec:\n  containers:\n  - name: c\n    resources: {limits: {nvidia.com/gpu: ["
+        + ", ".join(["*m"] * 9)
+        + "]}}\n"
     },
     "many objects": {"a.yaml": "kind: Pod\nmetadata: {name: p}\n---\n" * 50_000},
     "many pods": {
