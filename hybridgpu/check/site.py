@@ -72,8 +72,9 @@ def check(paths: Sequence[str], release: Release | None = None) -> Checked:
     if not loaded:
         findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
     findings += _schedulers(found, paths, facts, loaded, release)
-    files = tuple(file.path for file in found if file.kind is not Kind.UNREADABLE)
-    return Checked(apply_ignores(dict.fromkeys(findings), files, _rules), files)
+    read = [file for file in found if file.kind is not Kind.UNREADABLE]
+    kept = apply_ignores(dict.fromkeys(findings), read, _rules)
+    return Checked(kept, tuple(file.path for file in read))
 
 
 def _rules() -> Iterator[str]:

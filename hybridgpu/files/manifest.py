@@ -129,7 +129,7 @@ def read_manifests(path: str, text: str) -> Manifests:
     objects: list[Manifest] = []
     findings: list[Finding] = []
     lines = tuple(text.split("\n"))
-    for first, document in _documents(text):
+    for first, document in documents(text):
         yaml = load(document)
         if yaml.error:
             place = in_file(path)(yaml.error.line + first - 1, yaml.error.column)
@@ -147,8 +147,8 @@ def at(node: GoNode | None, *path: str) -> GoNode | None:
     return node
 
 
-def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Each document with the number of its first line."""
+def documents(text: str) -> Iterator[tuple[int, str]]:
+    """Each YAML document with the number of its first line."""
     start, line = 0, 1
     for mark in (*_SEPARATOR.finditer(text), None):
         end = mark.start() if mark else len(text)

@@ -192,7 +192,7 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
         physical.pop()
     joined, offsets, marks = "", [], []
     for number, raw in enumerate(physical, 1):
-        part = _without_comment(raw)
+        part = without_comment(raw)
         kept = _without_continuation(part) if "\\" in part else None
         offsets.append(len(joined))
         marks.append((number, 1))
@@ -206,7 +206,7 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
         joined, offsets, marks = "", [], []
 
 
-def _without_comment(line: str) -> str:
+def without_comment(line: str) -> str:
     """Cut at the first `#` that has no odd run of backslashes before it; quotes do not protect it."""
     start = line.find("#")
     while start >= 0:
