@@ -205,7 +205,7 @@ class _User:
 
 def _users(found: _Found) -> Iterator[_User]:
     for policy in found.policies:
-        if policy.config_name:
+        if policy.config_name and policy.plugin:
             place = policy.places.get("devicePlugin.config.name", policy.place)
             settings = Settings(policy.config_default or "", OPERATOR.fallbacks)
             yield _User(policy.config_name, policy.namespace, settings, plugin_env(policy), place, operator=True)

@@ -89,7 +89,7 @@ class Policy:
 
     `namespace`: where the operator runs, "" if the file does not say. `places` has the place of each key that was
     given, by its path (`devicePlugin.config.name`). A value that is not given is None: what holds then, and what the
-    operator's chart sets otherwise, is the judge's business.
+    operator's chart sets otherwise, is the judge's business. `plugin`, `gfd`, `mig_manager`: whether it runs them.
     """
 
     title: str
@@ -107,6 +107,9 @@ class Policy:
     driver_enabled: bool | None = None
     auto_upgrade: bool | None = None
     tolerations: tuple[Toleration, ...] | None = None
+    plugin: bool = True
+    gfd: bool = True
+    mig_manager: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ def as_cut(files: KubeFiles) -> tuple[KubeNode, ...]:
 
     A config that fails, or that nobody knows, leaves the cards as they are seen.
     """
+    if not miginforce.is_managed(files):
+        return files.nodes
     in_force = miginforce.in_force(files)
     done: dict[tuple[str, int], Node] = {}
     nodes = []

@@ -23,7 +23,13 @@ def in_force(files: KubeFiles) -> tuple[MigFile, ...]:
     """The files that mig-manager reads: those that a policy names, or any where no policy is known."""
     if not files.policies:
         return files.mig_files
-    return tuple(file for policy in files.policies if policy.mig_config_name for file in mig_in_force(policy, files))
+    managing = (policy for policy in files.policies if policy.mig_manager and policy.mig_config_name)
+    return tuple(file for policy in managing for file in mig_in_force(policy, files))
+
+
+def is_managed(files: KubeFiles) -> bool:
+    """Whether anybody may cut cards as labels say: not where every policy leaves mig-manager out."""
+    return not files.policies or any(policy.mig_manager for policy in files.policies)
 
 
 @lru_cache(maxsize=256)
@@ -65,7 +71,7 @@ def labels(files: KubeFiles, known: Iterable[GpuModel] = ()) -> frozenset[str] |
     """The names that a label may have, on cards of these models or of any; None where that is not known."""
     there = in_force(files)
     own = written(there)
-    if not files.policies and not there:
+    if (not files.policies and not there) or not is_managed(files):
         return None
     if files.policies and all(policy.mig_config_name for policy in files.policies):
         return own if there else None

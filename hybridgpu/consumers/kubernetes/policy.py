@@ -160,6 +160,9 @@ def _policy(block: Block, title: str, *, chart: bool) -> Policy:
         driver_enabled=block.flag("driver.enabled"),
         auto_upgrade=block.flag("driver.upgradePolicy.autoUpgrade"),
         tolerations=read_tolerations(block.node("daemonsets.tolerations")),
+        plugin=block.flag("devicePlugin.enabled") is not False,
+        gfd=block.flag("gfd.enabled") is not False,
+        mig_manager=block.flag("migManager.enabled") is not False,
     )
 
 

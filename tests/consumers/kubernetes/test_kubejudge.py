@@ -209,6 +209,10 @@ def plugin_set(args: str, space: str = "gpu-operator", volume: str = VOLUME, env
 
 FILE = "--config-file=/config/config.yaml"
 FIRES: dict[str, Case] = {
+    "mps, and a policy without feature discovery": (
+        {"cp": policy_of(default="a", more=", gfd: {enabled: false}"), "cm": config_map(a=MPS)},
+        {"k8s-chart-mps-without-discovery cp:4": ("'a'", "gfd.enabled")},
+    ),
     "a flag with a slip": (
         {"ds": plugin_set(f"{FILE}, --mig-stratgy=mixed"), "cm": config_map(config_yaml=TIMES)},
         {"k8s-operand-unknown-flag ds:5": ("--mig-stratgy", "--mig-strategy")},
@@ -527,6 +531,21 @@ OTHERS = {
 }
 
 CLEAN: dict[str, dict[str, str]] = {
+    "a policy that runs no plugin": {
+        "cp": cluster_policy(
+            "devicePlugin: {enabled: false, config: {name: pluginn, default: nothing}}, mig: {strategy: single}"
+        ),
+        "cm": config_map(a=TIMES, default=PLAIN),
+        "n": node(**{"mig.config": "all-balanced"}),
+    },
+    "a policy that runs no mig-manager": {
+        "cp": cluster_policy("migManager: {enabled: false, config: {name: mig}}, mig: {strategy: mixed}"),
+        "n": node(mig="nothing-like-it"),
+    },
+    "mps, and a policy that runs feature discovery": {
+        "cp": policy_of(default="a"),
+        "cm": config_map(a=MPS),
+    },
     "a DaemonSet of one's own, with flags of all kinds": {
         "ds": plugin_set(f"{FILE}, --mig-strategy=none, --driver-root, /, --kubelet-socket=/x, --of-the-next-release"),
         "cm": config_map(config_yaml=TIMES),
