@@ -5,6 +5,7 @@ from hybridgpu.consumers.kubernetes import (
     chartvalues,
     configmaps,
     configrules,
+    driftjudge,
     kubejudge,
     migchoice,
     migrules,
@@ -39,6 +40,7 @@ RULES = (
     *migchoice.RULES,
     *kubejudge.RULES,
     *operandjudge.RULES,
+    *driftjudge.RULES,
     *askrules.RULES,
 )
 """Every rule of this room, in the order in which files are judged."""

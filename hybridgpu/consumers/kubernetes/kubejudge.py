@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hybridgpu.consumers.kubernetes.chartvalues import VARIABLES
 from hybridgpu.consumers.kubernetes.configrules import DEFAULT_WITHOUT_KEY
+from hybridgpu.consumers.kubernetes.driftjudge import judge_drift
 from hybridgpu.consumers.kubernetes.given import Chart, ConfigSet, KubeFiles, Operand
 from hybridgpu.consumers.kubernetes.migchoice import as_cut, judge_mig
 from hybridgpu.consumers.kubernetes.operandjudge import judge_operand
@@ -54,6 +55,7 @@ def judge_configuration(files: KubeFiles) -> Iterator[Finding]:
     for operand in files.operands:
         yield from _operand(operand, files)
     yield from judge_mig(files)
+    yield from judge_drift(files)
 
 
 def _at_default(finding: Finding, config_set: ConfigSet, files: KubeFiles) -> Finding:

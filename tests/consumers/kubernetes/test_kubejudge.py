@@ -12,6 +12,7 @@ from hybridgpu.consumers.kubernetes import (
     chartvalues,
     configmaps,
     configrules,
+    driftjudge,
     gather,
     judge_configuration,
     kubejudge,
@@ -26,7 +27,7 @@ from tests.conftest import soak
 
 RULES = {
     rule.id
-    for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge, operandjudge)
+    for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge, operandjudge, driftjudge)
     for rule in module.RULES
 } | {configrules.SEVERAL_NO_DEFAULT.id, configrules.OPERATOR_NO_DEFAULT.id}
 
@@ -208,7 +209,23 @@ def plugin_set(args: str, space: str = "gpu-operator", volume: str = VOLUME, env
 
 
 FILE = "--config-file=/config/config.yaml"
+
+
+def shared_node(label: str, replicas: int, allocatable: int = 8) -> str:
+    """A node that shows so many shares a card; the label of their number is in line 10."""
+    labels = {"gpu.replicas": f'"{replicas}"', "gpu.sharing-strategy": "time-slicing"}
+    return node(label, **labels) + f"status: {{allocatable: {{nvidia.com/gpu: '{allocatable}'}}}}\n"
+
+
 FIRES: dict[str, Case] = {
+    "a config that was edited under its key": (
+        {"cm": config_map(ts4=TIMES.replace("replicas: 4", "replicas: 10")), "n": shared_node("ts4", 4)},
+        {"k8s-config-drift n:10": ("nvidia.com/gpu.replicas is 4", "'ts4'", "10", "Restart")},
+    ),
+    "a config that shares nothing any more": (
+        {"cm": config_map(ts4=PLAIN), "n": shared_node("ts4", 4)},
+        {"k8s-config-drift n:10": ("is 4", "has 1")},
+    ),
     "mps, and a policy without feature discovery": (
         {"cp": policy_of(default="a", more=", gfd: {enabled: false}"), "cm": config_map(a=MPS)},
         {"k8s-chart-mps-without-discovery cp:4": ("'a'", "gfd.enabled")},
@@ -531,6 +548,9 @@ OTHERS = {
 }
 
 CLEAN: dict[str, dict[str, str]] = {
+    "the shares of the config": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 4)},
+    "the shares of before, and nothing offered": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 8, allocatable=0)},
+    "cards in MIG mode": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 0)},
     "a policy that runs no plugin": {
         "cp": cluster_policy(
             "devicePlugin: {enabled: false, config: {name: pluginn, default: nothing}}, mig: {strategy: single}"
