@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from hybridgpu.check.cross.slurmnode import SlurmNode
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.inventory.hosts import fold
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
-from hybridgpu.model.hostname import Directory, NearNames
+from hybridgpu.model.hostname import Directory, NearNames, family
 from hybridgpu.model.sharing import Scheduler
 from hybridgpu.model.site import NodeConfig
 
@@ -68,11 +69,13 @@ def judge_membership(
             yield Finding(NO_COMMON_NODE, here[0].place, message, NO_COMMON_NODE.fix)
         return
     told = {lone.name for pair in near for lone in pair}
+    mine = [lone for lone in here if lone.name not in told]
+    theirs = [lone for lone in there if lone.name not in told]
     # One Node object beside many is a sample, not a list of the cluster.
     if len(kube) > 1 or len(slurm) <= 1:
-        yield from _unknown("Kubernetes", [lone for lone in here if lone.name not in told])
+        yield from _unknown("Kubernetes", mine, theirs)
     if complete:
-        yield from _unknown("Slurm", [lone for lone in there if lone.name not in told])
+        yield from _unknown("Slurm", theirs, mine)
 
 
 def _of_slurm(slurm: Sequence[SlurmNode], pairs: Sequence[Pair], configs: Directory[NodeConfig]) -> Iterator[_Lone]:
@@ -112,14 +115,18 @@ def _misspelt(one: _Lone, other: _Lone) -> Finding:
     return Finding(UNKNOWN_TO_OTHER, one.place, message, hint, (Related(other.place, f"the Node {other.name}"),))
 
 
-def _unknown(side: str, lone: Sequence[_Lone]) -> Iterator[Finding]:
-    by_file: dict[str, list[_Lone]] = {}
+def _unknown(side: str, lone: Sequence[_Lone], others: Sequence[_Lone]) -> Iterator[Finding]:
+    """Nodes that `side` lacks. As many of like names that only it has may well be meant: numbers that are off."""
+    mine, theirs = (Counter(family(one.name) for one in ones) for ones in (lone, others))
+    by_file: dict[tuple[str, Rule], list[_Lone]] = {}
     for one in lone:
-        by_file.setdefault(one.place.file, []).append(one)
+        kind = family(one.name)
+        rule = UNKNOWN_TO_OTHER if mine[kind] == theirs[kind] else OF_ONE_SIDE
+        by_file.setdefault((one.place.file, rule), []).append(one)
     files = "the Node objects do" if side == "Kubernetes" else "slurm.conf does"
-    for ones in by_file.values():
+    for (_, rule), ones in by_file.items():
         message = f"{_names(ones)}: {files} not have {'it' if len(ones) == 1 else 'them'}, unlike other GPU nodes"
-        yield Finding(OF_ONE_SIDE, ones[0].place, message, OF_ONE_SIDE.fix)
+        yield Finding(rule, ones[0].place, message, rule.fix)
 
 
 def _names(lone: Iterable[_Lone]) -> str:
