@@ -60,6 +60,7 @@ WIDE = "".join("Include f{{0}}.conf\n" for _ in range(8))
 BOMB = "kind: Pod\napiVersion: v1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 8)
 )
+LONG, ZEROS = "9" * 5000, "0" * 5000 + "1"
 MONSTERS: dict[str, dict[str, str]] = {
     "includes of includes": {
         "slurm.conf": "ClusterName=c\n" + WIDE.format(0),
@@ -129,6 +130,16 @@ MONSTERS: dict[str, dict[str, str]] = {
     },
     "replicas": {
         "a.yaml": "version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 99999999999999999999}]}}\n"
+    },
+    "digits in names and counts": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:a100:1\n",
+        "gres.conf": "Name=gpu Type=a100 File=/dev/nvidia0\n",
+        "a.yaml": f"kind: Node\napiVersion: v1\nmetadata:\n  name: n{LONG}\n  labels: {{nvidia.com/gpu.count: '{LONG}'}}\n"
+        f"status: {{capacity: {{nvidia.com/gpu: 1e{LONG}}}}}\n---\n"
+        f"kind: Pod\napiVersion: v1\nmetadata: {{name: p}}\nspec:\n  containers:\n  - name: c\n    resources:\n"
+        f"      limits: {{nvidia.com/gpu: 1e{ZEROS}}}\n",
+        "b.yaml": f"version: v1\nmig-configs:\n  a:\n  - devices: all\n    mig-enabled: true\n    mig-devices:\n"
+        f"      ? {ZEROS}g.5gb\n      : 7\n      ? 1g.{LONG}gb\n      : {ZEROS}\n",
     },
     "a number of digits": {"a.yaml": "version: v1\nflags: {migStrategy: " + "9" * 1_000_000 + "}\n"},
 }

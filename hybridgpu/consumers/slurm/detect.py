@@ -245,7 +245,7 @@ def _agree(record: Record, system: Record, cores: int) -> bool:
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
     parts = re.findall(r"[0-9]+|[^0-9]+", text)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+    return [(0, len(n := part.lstrip("0")), n) if part.isdigit() else (1, 0, part) for part in parts]
 
 
 def _by_file(record: Record) -> tuple[bool, list[tuple[int, int, str]]]:
