@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from hybridgpu.consumers.slurm.hostlist import folded
 from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.spelling import is_slip
 
 NO_PATH = Rule(
     "slurm-file-is-no-path",
@@ -23,6 +24,11 @@ RULES = (NO_PATH,)
 
 _BRACE = re.compile(r"[({]([0-9]+)(?:\.\.|-)([0-9]+)[)}]|[({]([0-9]+(?:,[0-9]+)*)[)}]")
 _BARE_RANGE = re.compile(r"(/dev/[\w/]*[A-Za-z])([0-9]+)(?:-|\.\.)(?:/dev/[\w/]*[A-Za-z])?([0-9]+)(?=,|\Z)")
+_CARD_LIKE = re.compile(r"/dev/([A-Za-z]+)([0-9]+)")
+
+
+def _is_slip(word: str) -> bool:
+    return word != "nvidia" and is_slip(word, "nvidia")
 
 
 def path_fault(text: str, files: Sequence[str]) -> tuple[str, str] | None:
@@ -39,6 +45,10 @@ def path_fault(text: str, files: Sequence[str]) -> tuple[str, str] | None:
     pattern = next((file for file in files if "*" in file or "?" in file), None)
     if pattern:
         return f"Slurm expands no pattern, and there is no file '{pattern}'", "write the numbers: /dev/nvidia[0-3]"
+    slip = next((found for file in files if (found := _CARD_LIKE.fullmatch(file)) and _is_slip(found[1])), None)
+    if slip:
+        cards = [_CARD_LIKE.sub(lambda found: f"/dev/nvidia{found[2]}", file) for file in files]
+        return f"'{slip[0]}' is no card of NVIDIA's", f"did you mean {folded(cards)}?"
     relative = next((file for file in files if not file.startswith("/")), None)
     if relative is None:
         return None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Set
 
 from hybridgpu.consumers.slurm.conf import SlurmFiles
-from hybridgpu.consumers.slurm.hostlist import folded
+from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, folded
+from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.partitions import Memberships, partitions
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -48,6 +49,9 @@ def judge(files: SlurmFiles, known: Set[str], release: Release, verdict: Verdict
         pair = partition.pairs.get("nodes")
         if pair is None or "{" in pair.value:
             continue
+        if fault := _fault(pair.value, release):
+            message = f"partition {partition.name}: {pair.key}={pair.value}: {fault}"
+            verdict.note(PARTITION_NODES, pair.place, message, written_out(pair.value))
         for listed in _lists(pair, members):
             missing = names.missing(listed.value, members)
             if missing and listed not in told:
@@ -62,6 +66,15 @@ def judge(files: SlurmFiles, known: Set[str], release: Release, verdict: Verdict
         if missing and len(missing) == len(members.of(text).names) and not members.of(text).every:
             message = f"{pair.key}={pair.value}: no NodeName line defines {folded(missing)}"
             verdict.note(LISTED_NODES, pair.place, message, names.hint(missing))
+
+
+def _fault(text: str, release: Release) -> str:
+    """Why the list cannot be read; empty where it can."""
+    try:
+        expand(text, release.hostlist_suffix)
+    except BadHostlist as bad:
+        return str(bad)
+    return ""
 
 
 def _lists(pair: Pair, members: Memberships) -> Iterator[Pair]:

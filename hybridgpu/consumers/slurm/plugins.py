@@ -25,7 +25,7 @@ PLUGIN_UNKNOWN = Rule(
     Severity.ERROR,
     "There is no such plugin: the daemons that load it stop with a fatal error (TaskPlugin and ProctrackType: slurmd).",
     "Write the plugin's right name.",
-    "S:src/interfaces/task.c task_g_init, proctrack.c proctrack_g_init, S:src/common/plugin.c plugin_context_create",
+    "S:src/interfaces/task.c task_g_init, proctrack.c proctrack_g_init; slurmd and slurmctld of 22.05, 24.11, 26.05",
 )
 
 RULES = (SELECT_UNKNOWN, PLUGIN_UNKNOWN)
@@ -104,5 +104,7 @@ def _slip(pair: Pair, prefix: str, names: list[str]) -> str:
     known = [f"{prefix}/{name}" for name in names]
     if value in known or "none" in value.lower() or not value:
         return ""
-    near = nearest(value, known) or nearest(f"{prefix}/{value}", known)
-    return near if near and (is_slip(value, near) or value in names) else ""
+    head, slash, bare = value.rpartition("/")
+    near = nearest(bare, names)
+    meant = near and (is_slip(bare, near) and (not slash or is_slip(head, prefix)))
+    return f"{prefix}/{near}" if meant else ""

@@ -39,6 +39,7 @@ WRONG: dict[str, tuple[dict[str, str], str, str, list[str]]] = {
     "brace list": (with_file("/dev/nvidia{0,1}"), "slurm-file-is-no-path", "gres.conf:1:20", ["/dev/nvidia[0,1]"]),
     "no brackets": (with_file("/dev/nvidia0-1"), "slurm-file-is-no-path", "gres.conf:1:20", ["write /dev/nvidia[0-1]"]),
     "pattern": (with_file("/dev/nvidia*"), "slurm-file-is-no-path", "gres.conf:1:20", ["/dev/nvidia*"]),
+    "misspelt": (with_file("/dev/nvdia[0-1]"), "slurm-file-is-no-path", "gres.conf:1:20", ["/dev/nvidia[0-1]?"]),
     "in MultipleFiles": (
         site("gpu:a100:1", "Name=gpu Type=a100 MultipleFiles=/dev/nvidia0,nvidia-caps/nvidia-cap3"),
         "slurm-file-is-no-path",
@@ -109,6 +110,11 @@ RIGHT: dict[str, dict[str, str]] = {
     ),
     "typed mps of an untyped count": site("gpu:a100:2,mps:a100:400", [A100, "Name=mps Count=400"], types="gpu,mps"),
     "a count for nodes that have none": site(records=[A100, "Name=craynetwork Count=4"], types="gpu,craynetwork"),
+    "devices of others": site(
+        records=[A100, "Name=x File=/dev/nvme0,/dev/dri/renderD128,/dev/amdgpu0"],
+        nodes="NodeName=n1 Gres=gpu:a100:2,x:3",
+        types="gpu,x",
+    ),
     "other devices": site("gpu:a100:2,nic:1", [A100, "Name=nic File=/dev/infiniband/uverbs0"], types="gpu,nic"),
 }
 

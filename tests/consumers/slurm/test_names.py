@@ -46,6 +46,13 @@ MISSED: dict[str, tuple[dict[str, str], str, str, str, list[str]]] = {
         "slurm.conf:7:17",
         ["gpu"],
     ),
+    "no list": (
+        site(conf="PartitionName=q Nodes=n[1-"),
+        NEWEST.major,
+        "slurm-partition-nodes-unknown",
+        "slurm.conf:6:17",
+        ["n[1-", "never closed"],
+    ),
     "down, but not there": (
         site(conf="DownNodes=n01 State=DOWN"),
         NEWEST.major,
@@ -116,6 +123,13 @@ MISSED: dict[str, tuple[dict[str, str], str, str, str, list[str]]] = {
         "slurm.conf:6:1",
         ["did you mean jobacct_gather/cgroup?"],
     ),
+    "priority plugin": (
+        site(conf="PriorityType=priority/multifator"),
+        NEWEST.major,
+        "slurm-plugin-unknown",
+        "slurm.conf:6:1",
+        ["did you mean priority/multifactor?"],
+    ),
     "billing": (
         site(conf='PartitionName=q Nodes=n1 TRESBillingWeights="CPU=1.0,GRES/gpu=2"'),
         "22.05",
@@ -182,6 +196,10 @@ RIGHT: dict[str, tuple[dict[str, str], str]] = {
     "a plugin of the site's": (site(conf="PluginDir=/opt/p\nTaskPlugin=task/cgroup,task/ourown"), NEWEST.major),
     "others": (
         site(conf="ProctrackType=proctrack/linuxproc\nPreemptType=preempt/none\nSwitchType=switch/nvidia_imex"),
+        NEWEST.major,
+    ),
+    "plugins of the site's for others": (
+        site(conf="JobCompType=jobcomp/ours\nPriorityType=priority/basic\nSwitchType=switch/ours"),
         NEWEST.major,
     ),
     "weights": (
