@@ -27,7 +27,7 @@ def command(paths: tuple[str, ...], slurm_version: str | None, explain: str | No
     if explain:
         click.echo(_explained(explain), nl=False)
         return 0
-    checked = check(paths or (default_inventory(),), named_release(slurm_version) if slurm_version else None)
+    checked = check(paths or (default_inventory(),), None if slurm_version is None else named_release(slurm_version))
     findings = checked.findings
     if output == "json":
         click.echo(formats.as_json(findings, checked.files), nl=False)

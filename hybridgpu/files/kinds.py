@@ -5,6 +5,7 @@ Reads only their beginnings.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -119,6 +120,8 @@ def inputs(path: str) -> Iterator[Input]:
     Raises FileNotFoundError where there is nothing at `path`.
     """
     if not Path(path).is_dir():
+        if path.endswith("/"):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         yield _input(path)
         return
     seen: set[tuple[int, int]] = set()
@@ -140,7 +143,8 @@ def _input(path: str, root: str = "") -> Input:
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return Input(path, Kind.UNKNOWN, root=root)
-        with Path(path).open("rb") as file:
+        # What is not ready, as a log of the kernel, must not be waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
             head = file.read(_HEAD)
     except (FileNotFoundError, NotADirectoryError):
         raise

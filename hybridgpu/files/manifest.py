@@ -26,6 +26,7 @@ UNREADABLE = Rule(
 )
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
+_SECRET = re.compile(r"""kind["']?[ \t]*:[ \t]*["']?Secret""")
 _BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?\r?$")
 
 
@@ -134,6 +135,8 @@ def read_manifests(path: str, text: str) -> Manifests:
         if yaml.error:
             place = in_file(path)(yaml.error.line + first - 1, yaml.error.column)
             words = with_tab(yaml.error.words, document, yaml.error.line)
+            if _SECRET.search(document):
+                words = "this Secret cannot be read as YAML; what is wrong is not repeated here"
             findings.append(Finding(UNREADABLE, place, words, UNREADABLE.fix))
         elif isinstance(yaml.root, GoMap):
             objects += (_manifest(path, root, kind, yaml, lines, first) for root, kind in _flat(yaml.root))

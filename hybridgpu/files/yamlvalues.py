@@ -20,8 +20,8 @@ def values_of(text: str) -> Iterator[tuple[Point, Point]]:
     for first, document in documents(text):
         try:
             for event in yaml.parse(document, Loader=yaml.CSafeLoader):
-                if isinstance(event, yaml.ScalarEvent):
-                    start, end = event.start_mark, event.end_mark
+                start, end = event.start_mark, event.end_mark
+                if isinstance(event, yaml.ScalarEvent) and start and end:
                     yield (start.line + first, start.column + 1), (end.line + first, end.column + 1)
         except yaml.YAMLError:
             continue
