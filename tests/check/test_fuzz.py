@@ -134,7 +134,8 @@ MONSTERS: dict[str, dict[str, str]] = {
     "digits in names and counts": {
         "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:a100:1\n",
         "gres.conf": "Name=gpu Type=a100 File=/dev/nvidia0\n",
-        "a.yaml": f"kind: Node\napiVersion: v1\nmetadata:\n  name: n{LONG}\n  labels: {{nvidia.com/gpu.count: '{LONG}'}}\n"
+        "a.yaml": f"kind: Node\napiVersion: v1\nmetadata:\n"
+        f"  name: n{LONG}\n  labels: {{nvidia.com/gpu.count: '{LONG}'}}\n"
         f"status: {{capacity: {{nvidia.com/gpu: 1e{LONG}}}}}\n---\n"
         f"kind: Pod\napiVersion: v1\nmetadata: {{name: p}}\nspec:\n  containers:\n  - name: c\n    resources:\n"
         f"      limits: {{nvidia.com/gpu: 1e{ZEROS}}}\n",
@@ -147,17 +148,37 @@ MOST_MEMORY = 3 * 2**30
 SECONDS = 100
 
 
+SITE = "ClusterName=c\nSlurmctldHost=h\nGresTypes=gpu\n"
+CARDS = "Name=gpu Type=a100 File=/dev/nvidia0\n"
+IMPORTED: dict[str, dict[str, str]] = {
+    "more equal nodes than an inventory takes": {
+        "slurm.conf": f"{SITE}NodeName=n[1-40000],m[1-40000] Gres=gpu:a100:1\n",
+        "gres.conf": CARDS,
+    },
+}
+
+
 @pytest.mark.parametrize("name", MONSTERS)
 def test_a_monster(tmp_path: Path, name: str) -> None:
-    """In a process of its own, which may not have more memory than this."""
-    for file, content in MONSTERS[name].items():
-        (tmp_path / file).write_text(content)
+    limited("check", tmp_path, MONSTERS[name])
 
-    def limited() -> None:
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_a_monster_is_imported(tmp_path: Path, name: str) -> None:
+    limited("import", tmp_path, IMPORTED[name])
+
+
+def limited(command: str, folder: Path, files: dict[str, str]) -> str:
+    """Runs in a process of its own, which may not have more memory and time than this; what it writes."""
+    for file, content in files.items():
+        (folder / file).write_text(content)
+
+    def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
-    argv = [sys.executable, "-m", "hybridgpu", "check", str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limited)
+    argv = [sys.executable, "-m", "hybridgpu", command, str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit)
     assert done.returncode in (0, 1), done.stderr[-2000:]
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
+    return done.stdout + done.stderr

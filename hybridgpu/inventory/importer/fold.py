@@ -75,13 +75,13 @@ def fold_hosts(names: Iterable[str]) -> str:
         text = ",".join([*([str(NodeSet.fromlist(short))] if short else []), *(n for n in every if _LARGE.search(n))])
     except NodeSetException:
         text = ""
-    return text if sorted(_expanded(text)) == sorted(every) else ",".join(every)
+    return text if sorted(_expanded(text, len(every))) == sorted(every) else ",".join(every)
 
 
-def _expanded(text: str) -> list[str]:
-    """The names of a list, none where it cannot be read."""
+def _expanded(text: str, most: int) -> list[str]:
+    """The names of a list, none where it cannot be read or has more of them."""
     try:
-        return list(expand(text))
+        return list(expand(text, most))
     except HostlistError:
         return []
 
@@ -183,7 +183,7 @@ def _entry(nodes: Sequence[NodeDraft], one: _Class) -> Block:
     if node.kubernetes_name != "{host}":
         entries.append(Entry("kubernetesName", node.kubernetes_name))
     by_name = {n.name: dict(n.addresses) for n in nodes}
-    order = [by_name[host] for host in expand(hosts)]
+    order = [by_name[host] for host in expand(hosts, len(nodes))]  # too many are told when it is read
     ports = len({values.get("Port") for values in order}) == len(order)
     addresses = {key: number(_paired(key, [values[key] for values in order], ports)) for key, _ in node.addresses}
     own = _record(_own_keys(node, one)) | addresses
@@ -210,7 +210,7 @@ def _paired(key: str, values: Sequence[str], ports: bool) -> str:
         runs = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         return f"[{numbers[0]}-{numbers[-1]}]" if runs else f"[{','.join(values)}]"
     folded = fold_hosts(values)
-    return folded if _expanded(folded) == list(values) else ",".join(values)
+    return folded if _expanded(folded, len(values)) == list(values) else ",".join(values)
 
 
 def _record(keys: Iterable[tuple[str, str]]) -> dict[str, Value]:
