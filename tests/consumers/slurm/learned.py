@@ -114,6 +114,7 @@ LEARNED: dict[str, tuple[dict[str, str], str]] = {
         site("gpu:2,shard:8", ["Name=gpu File=/dev/nvidia[0-1]", 'Name=shard File="" Count=8'], types="gpu,shard"),
         ALL,
     ),
+    "a Count with a blank before it": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Count="\f1"'), ""),
     "Cores with a blank": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Cores="0 3"'), ""),
     "Links with a blank": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Links=" -1"'), ""),
 }
