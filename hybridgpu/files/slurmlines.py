@@ -25,6 +25,7 @@ _PAIR = re.compile(
     rf'(?:"([^"]*)"|([^{_SPACE}]+))(?=[{_SPACE}]|\Z)'
 )
 _INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#")
 _MAX_DEPTH = 32
 _MAX_INCLUDES = 2000
 """How many Includes of one file and of what it brings in are followed: chains of them can double at every step."""
@@ -208,13 +209,8 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
 
 def without_comment(line: str) -> str:
     """Cut at the first `#` that has no odd run of backslashes before it; quotes do not protect it."""
-    start = line.find("#")
-    while start >= 0:
-        before = line[:start]
-        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return before
-        start = line.find("#", start + 1)
-    return line
+    found = _COMMENT.search(line)
+    return line[: found.end() - 1] if found else line
 
 
 def _without_continuation(line: str) -> str | None:
