@@ -81,6 +81,9 @@ MONSTERS: dict[str, dict[str, str]] = {
     },
     "one long line": {"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=" + "gpu:a:1," * 300_000},
     "continued for ever": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu \\\n" * 200_000},
+    "many includes with comments": {"slurm.conf": "ClusterName=c\n" + "include x#y\n" * 100_000},
+    "many escaped comments": {"slurm.conf": "ClusterName=c\nGresTypes=gpu" + "\\#" * 1_000_000},
+    "many backslashes": {"slurm.conf": "ClusterName=c\nGresTypes=gpu" + "\\" * 2_000_001 + "#" + "\\" * 2_000_001},
     "many keys": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu\n" * 200_000},
     "many unknown keys": {"slurm.conf": "ClusterName=c\n" + "".join(f"Key{n}=1\n" for n in range(20_000))},
     "many records": {
