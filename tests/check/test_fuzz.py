@@ -127,6 +127,17 @@ MONSTERS: dict[str, dict[str, str]] = {
         "a.yaml": "version: v1\nmig-configs:\n"
         + "".join(f"  k{n}: [{{devices: all, mig-enabled: true, mig-devices: {{1g.5gb: 7}}}}]\n" for n in range(4_000))
     },
+    "many entries": {
+        "a.yaml": "version: v1\nmig-configs:\n  k:\n"
+        + "".join(
+            f"  - {{devices: [{n}], mig-enabled: {'false' if n % 9 == 0 else 'true, mig-devices: {1g.5gb: 9}'}}}\n"
+            for n in range(16_000)
+        )
+    },
+    "many resources": {
+        "a.yaml": "version: v1\nsharing:\n  timeSlicing:\n    resources:\n"
+        + "".join(f"    - {{name: nvidia.com/mig-1g.{n}gb, replicas: 2}}\n" for n in range(16_000))
+    },
     "many instances": {
         "a.yaml": "version: v1\nmig-configs:\n  a:\n  - devices: all\n    mig-enabled: true\n"
         "    mig-devices: {1g.5gb: 999999999, 2g.10gb: 999999, 3g.20gb: 99999999}\n"

@@ -22,8 +22,9 @@ from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
-from hybridgpu.model.geometry import Misfit, arrange
+from hybridgpu.model.geometry import holds
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.misfit import explain
 
 _FULL = (8, 16)
 """How many cards a node has that is full."""
@@ -119,7 +120,7 @@ class _Config:
         names = {text: parse_profile(text) for text in entry.counts}
         wanted = Counter({name: entry.counts[t] for t, name in names.items() if isinstance(name, ProfileName)})
         whole = gpu_instances(+wanted)
-        misfits = {model: found for model in known if isinstance(found := arrange(model, whole), Misfit)}
+        misfits = [model for model in known if not holds(model, whole)]
         if not misfits or (not all_of_them and len(misfits) < len(known)):
             return
         profiles = {profile.name for model in known for profile in model.profiles}
@@ -130,8 +131,8 @@ class _Config:
                 message = f"no model of the catalogue has the profile {listed(unknown)}"
             yield self._at(rules.UNKNOWN_PROFILE, entry, unknown[0], message)
         elif all_of_them:
-            for misfit in misfits.values():
-                yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", misfit.reason)
+            for model in misfits:
+                yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", explain(model, whole).reason)
         else:
             asked = " + ".join(f"{count} x {text}" for text, count in whole.items())
             yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", f"{asked} fits on no model of the catalogue")
@@ -157,12 +158,13 @@ class _Config:
                     message = f"card {card.index} is to have MIG enabled and disabled"
                     yield self._at(rules.TWO_MODES, entry, "devices", message)
             return
-        plain = [entry for entry in self.entries if not entry.filters]
-        for at, entry in enumerate(plain):
-            for other in plain[:at]:
-                shared = other.devices is None or entry.devices is None or set(other.devices) & set(entry.devices)
-                if shared and other.enabled != entry.enabled:
-                    yield self._at(rules.TWO_MODES, entry, "devices", "an entry above has another mode for these cards")
+        # By mode, the cards that the entries above are for; None: all of them.
+        above: dict[bool, set[int | None]] = {True: set(), False: set()}
+        for entry in (entry for entry in self.entries if not entry.filters):
+            others = above[not entry.enabled]
+            if others if entry.devices is None else None in others or not others.isdisjoint(entry.devices):
+                yield self._at(rules.TWO_MODES, entry, "devices", "an entry above has another mode for these cards")
+            above[entry.enabled].update((None,) if entry.devices is None else entry.devices)
 
     def _covered(self) -> Iterator[Finding]:
         """Cards that no entry is for, or that cannot be what the config says: then it never asserts."""
