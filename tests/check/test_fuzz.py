@@ -169,6 +169,11 @@ IMPORTED: dict[str, dict[str, str]] = {
         "slurm.conf": f"{SITE}NodeName=n[1-40000],m[1-40000] Gres=gpu:a100:1\n",
         "gres.conf": CARDS,
     },
+    "many nodes of their own": {
+        "slurm.conf": SITE
+        + "".join(f"NodeName=n{n} Gres=gpu:a100:1 CPUs=2 RealMemory={1000 + n}\n" for n in range(4_000)),
+        "gres.conf": CARDS,
+    },
 }
 
 
