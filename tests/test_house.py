@@ -23,6 +23,11 @@ MEDIAN_MODULE = 150
 LONGEST_FUNCTION = 60
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "stuff"}
 RELEASES = HOUSE / "hybridgpu" / "consumers" / "slurm" / "release.py"
+LABELS = HOUSE / "hybridgpu" / "model" / "labels.py"
+SHARED_NAMES = re.compile(
+    r"nvidia\.com/(?:mig\.config|mig-|device-plugin\.config|gpu\.deploy\.)|hybridgpu\.io/|^\.shared$|gpu\.shared"
+    r"|/run/nvidia/mps"
+)
 
 TEMPLATE_SYNTAX = {
     nodes.Template: "",
@@ -189,6 +194,34 @@ def version_name(side: ast.expr) -> bool:
         case ast.Name(id=word) | ast.Attribute(attr=word):
             return re.search(r"version$|release$", word) is not None
     return False
+
+
+@pytest.mark.parametrize("module", [module for module in PRODUCT if module != LABELS], ids=name)
+def test_names_that_files_share_are_written_in_one_place(module: Path) -> None:
+    assert not shared_names(module.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("x = MIG_CONFIG", []),
+        ('"""Says what the label nvidia.com/mig.config does."""', []),
+        ('"set nvidia.com/gpu.deploy.driver to false"', []),
+        ('x = "nvidia.com/mig.config"', ["nvidia.com/mig.config"]),
+        ('name + ".shared"', [".shared"]),
+        ('f"nvidia.com/mig-{profile}"', ["nvidia.com/mig-"]),
+        ('f"{prefix}gpu.shared"', ["gpu.shared"]),
+        ('{"key": "hybridgpu.io/closed"}', ["hybridgpu.io/closed"]),
+    ],
+)
+def test_shared_names_are_seen(code: str, expected: list[str]) -> None:
+    assert shared_names(code) == expected
+
+
+def shared_names(code: str) -> list[str]:
+    """The strings in `code` that spell a name of labels.py; those with a blank in them are words for people."""
+    strings = (node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant))
+    return [s for s in strings if isinstance(s, str) and not re.search(r"\s", s) and SHARED_NAMES.search(s)]
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)

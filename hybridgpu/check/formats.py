@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from hybridgpu import __version__
 from hybridgpu.model.finding import Finding, Rule, Severity
@@ -115,7 +117,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
 
 def _sarif_location(file: str, line: int, column: int) -> dict[str, Any]:
     region = {"startLine": line, "startColumn": column}
-    return {"physicalLocation": {"artifactLocation": {"uri": file}, "region": region}}
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(file))}, "region": region}}
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 from hybridgpu.files.kinds import Input, Kind
@@ -22,6 +23,16 @@ FACTS_TWICE = Rule(
     "Name the newer one only.",
     "hybridgpu",
 )
+
+
+def each_once(found: Iterable[Input]) -> list[Input]:
+    """Each file once, under whatever names it was given; one that was found in a folder is known to lie in that."""
+    files: dict[str, Input] = {}
+    for file in found:
+        real = os.path.realpath(file.path)
+        if real not in files or (file.root and not files[real].root):
+            files[real] = file
+    return list(files.values())
 
 
 def unreadable(found: Iterable[Input]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hybridgpu.check.difference import differences
-from hybridgpu.check.given import facts_files, unreadable
+from hybridgpu.check.given import each_once, facts_files, unreadable
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import RELEASES, Consumption, Release, SlurmTree, detected_from
@@ -68,7 +68,7 @@ def import_site(paths: Sequence[str], release: Release | None = None) -> Importe
     Raises FileNotFoundError for a path that is not there, and Refused where the files cannot be read, where a daemon
     would not start with them, or where they show no GPU.
     """
-    found = list({file.path: file for path in paths for file in inputs(path)}.values())
+    found = each_once(file for path in paths for file in inputs(path))
     sources, findings = _sources(found, release)
     drafted = draft(sources)
     findings += drafted.findings

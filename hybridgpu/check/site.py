@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridgpu.check.cross.site import cross_check
-from hybridgpu.check.given import facts_files, unreadable
+from hybridgpu.check.given import each_once, facts_files, unreadable
 from hybridgpu.check.ignore import apply_ignores
 from hybridgpu.check.live import installed_config, judge_live
 from hybridgpu.check.rendering import unrendered
+from hybridgpu.check.secrets import without_secrets
 from hybridgpu.check.whose import findings_by_nodes
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import NEWEST, SlurmSide, detected_from
@@ -73,7 +74,7 @@ def check(paths: Sequence[str], release: Release | None = None, live: Live | Non
         if not judged:
             message = f"{path} holds nothing that hybridgpu knows"
             findings.append(Finding(NOTHING_KNOWN, Place(path, 1), message, NOTHING_KNOWN.fix))
-    found = list({file.path: file for file in found}.values())
+    found = each_once(found)
     findings += unreadable(found)
     facts, again = facts_files(found)
     loaded = [load_site(path, facts, release=release) for path in _inventories(found)]
@@ -84,8 +85,9 @@ def check(paths: Sequence[str], release: Release | None = None, live: Live | Non
     if not loaded:
         findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
     findings += _schedulers(found, paths, facts, loaded, release, live)
-    files = tuple(file.path for file in found if file.kind is not Kind.UNREADABLE)
-    return Checked(apply_ignores(dict.fromkeys(findings), files, _rules), files)
+    read = [file for file in found if file.kind is not Kind.UNREADABLE]
+    kept = apply_ignores(without_secrets(dict.fromkeys(findings), read), read, _rules)
+    return Checked(kept, tuple(file.path for file in read))
 
 
 def _rules() -> Iterator[str]:

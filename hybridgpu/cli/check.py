@@ -52,7 +52,7 @@ def command(
         return 0
     here = _live(config, driver_root, timeout) if live else None
     default = ([SLURM_FOLDER] if Path(SLURM_FOLDER).is_dir() else []) if live else [default_inventory()]
-    checked = check(paths or default, named_release(slurm_version) if slurm_version else None, here)
+    checked = check(paths or default, None if slurm_version is None else named_release(slurm_version), here)
     findings = checked.findings
     if output == "json":
         click.echo(formats.as_json(findings, checked.files), nl=False)

@@ -23,7 +23,7 @@ def command(paths: tuple[str, ...], slurm_version: str | None, target: str | Non
     together they are one site. What had to be guessed is marked in the inventory. Exit code 1: something of the site is
     not in it, and stderr says what.
     """
-    imported = import_site(paths, named_release(slurm_version) if slurm_version else None)
+    imported = import_site(paths, None if slurm_version is None else named_release(slurm_version))
     if target:
         with Path(target).open("x", encoding="utf-8") as file:
             file.write(imported.text)

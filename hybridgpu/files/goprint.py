@@ -5,22 +5,41 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections.abc import Iterator
 
 from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
 
 _DEEPEST = 60
+_LONGEST = 100_000
+_MORE = "..."
 _MOST_FLOAT32 = 3.4028235677973366e38
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def json_text(node: GoNode, depth: int = 0) -> str:
-    """The compact JSON that encoding/json writes: keys sorted, <, > and & escaped. Cut short where deeply nested."""
+def json_text(node: GoNode) -> str:
+    """The compact JSON that encoding/json writes: keys sorted, <, > and & escaped. Cut short where deep or long."""
+    return _cut(_json(node, 0))
+
+
+def _json(node: GoNode, depth: int) -> Iterator[str]:
+    """The text in pieces, made one by one: a tree that shares nodes may be far longer than its file."""
     if depth > _DEEPEST:
-        return "..."
-    if isinstance(node, GoMap):
-        return "{" + ",".join(f"{_string(k.name)}:{json_text(v, depth + 1)}" for k, v in node.entries) + "}"
-    if isinstance(node, GoList):
-        return "[" + ",".join(json_text(item, depth + 1) for item in node.items) + "]"
+        yield _MORE
+    elif isinstance(node, GoMap):
+        for at, (key, value) in enumerate(node.entries):
+            yield f"{',' if at else '{'}{_string(key.name)}:"
+            yield from _json(value, depth + 1)
+        yield "}" if node.entries else "{}"
+    elif isinstance(node, GoList):
+        for at, item in enumerate(node.items):
+            yield "," if at else "["
+            yield from _json(item, depth + 1)
+        yield "]" if node.items else "[]"
+    else:
+        yield _json_scalar(node)
+
+
+def _json_scalar(node: GoScalar) -> str:
     match node.value:
         case None:
             return "null"
@@ -63,15 +82,32 @@ def float32(value: float) -> str:
     return _general(single)
 
 
-def sharp(node: GoNode, depth: int = 0) -> str:
-    """The node as fmt prints it with `%#v`. Cut short where deeply nested."""
+def sharp(node: GoNode) -> str:
+    """The node as fmt prints it with `%#v`. Cut short where deep or long."""
+    return _cut(_sharp(node, 0))
+
+
+def _sharp(node: GoNode, depth: int) -> Iterator[str]:
+    """The text in pieces, made one by one."""
     if depth > _DEEPEST:
-        return "..."
-    if isinstance(node, GoMap):
-        pairs = ", ".join(f"{_quoted(k.name)}:{_inner(v, depth)}" for k, v in node.entries)
-        return f"map[interface {{}}]interface {{}}{{{pairs}}}"
-    if isinstance(node, GoList):
-        return f"[]interface {{}}{{{', '.join(_inner(item, depth) for item in node.items)}}}"
+        yield _MORE
+    elif isinstance(node, GoMap):
+        yield "map[interface {}]interface {}{"
+        for at, (key, value) in enumerate(node.entries):
+            yield f"{', ' if at else ''}{_quoted(key.name)}:"
+            yield from _inner(value, depth)
+        yield "}"
+    elif isinstance(node, GoList):
+        yield "[]interface {}{"
+        for at, item in enumerate(node.items):
+            yield ", " if at else ""
+            yield from _inner(item, depth)
+        yield "}"
+    else:
+        yield _sharp_scalar(node)
+
+
+def _sharp_scalar(node: GoScalar) -> str:
     match node.value:
         case None:
             return "<nil>"
@@ -85,9 +121,21 @@ def sharp(node: GoNode, depth: int = 0) -> str:
             return hex(node.value) if node.value >= 2**63 else str(node.value)
 
 
-def _inner(node: GoNode, depth: int) -> str:
+def _inner(node: GoNode, depth: int) -> Iterator[str]:
     nil = isinstance(node, GoScalar) and node.value is None
-    return "interface {}(nil)" if nil else sharp(node, depth + 1)
+    return iter(("interface {}(nil)",)) if nil else _sharp(node, depth + 1)
+
+
+def _cut(pieces: Iterator[str]) -> str:
+    """The pieces together, no more of them made than a text may be long; one piece alone is never cut."""
+    text: list[str] = []
+    length = 0
+    for piece in pieces:
+        if text and length + len(piece) > _LONGEST:
+            return "".join((*text, _MORE))
+        text.append(piece)
+        length += len(piece)
+    return "".join(text)
 
 
 def _string(text: str) -> str:

@@ -202,6 +202,8 @@ class _Builder:
 
     def _merge(self, parent: _Open, node: GoNode) -> None:
         """What `<<` brings overrules keys above it, and is overruled by keys below it (decode.go merge)."""
+        if self.error is not None:
+            return
         maps = tuple(reversed(node.items)) if isinstance(node, GoList) else (node,)
         for source in maps:
             if not isinstance(source, GoMap):
@@ -212,13 +214,14 @@ class _Builder:
 
     def _pair(self, parent: _Open, key: GoNode, value: GoNode) -> None:
         if not isinstance(key, GoScalar):
-            self._fail(f"yaml: invalid map key: {sharp(key)}", key.line, key.column)
+            if self.error is None:  # behind too many aliases nothing is written out
+                self._fail(f"yaml: invalid map key: {sharp(key)}", key.line, key.column)
             return
         name = _name(key)
         if name is None:
-            self._fail(
-                f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {sharp(value)}", key.line, key.column
-            )
+            if self.error is None:
+                words = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {sharp(value)}"
+                self._fail(words, key.line, key.column)
             return
         word = GoKey(name, key.line, key.column)
         if name in parent.written:

@@ -5,6 +5,7 @@ Reads only their beginnings.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -63,6 +64,8 @@ _CHART_KEYS = frozenset(
     b"deviceDiscoveryStrategy compatWithCPUManager runtimeClassName mps config selectorLabelsOverride "
     b"sharedDevicesAllocationPolicy passDeviceSpecs".split()
 )
+_PARTS = frozenset((b"gpu-operator", b"nvidia-device-plugin"))
+"""NVIDIA's charts as parts of an umbrella chart: its values have them by their names."""
 _FEW = 2
 
 
@@ -117,6 +120,8 @@ def inputs(path: str) -> Iterator[Input]:
     Raises FileNotFoundError where there is nothing at `path`.
     """
     if not Path(path).is_dir():
+        if path.endswith("/"):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         yield _input(path)
         return
     seen: set[tuple[int, int]] = set()
@@ -138,7 +143,8 @@ def _input(path: str, root: str = "") -> Input:
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return Input(path, Kind.UNKNOWN, root=root)
-        with Path(path).open("rb") as file:
+        # What is not ready, as a log of the kernel, must not be waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
             head = file.read(_HEAD)
     except (FileNotFoundError, NotADirectoryError):
         raise
@@ -188,6 +194,8 @@ def _of_yaml(head: bytes) -> Kind | None:
     keys = {one or other for one, other in _TOP.findall(head)}
     if any(key.replace(b"_", b"-").rstrip(b"s") == b"mig-config" for key in keys):
         return Kind.MIG_PARTED
+    if keys & _PARTS:
+        return Kind.HELM_VALUES
     if keys & _PLUGIN_KEYS and not keys & _OPERATOR_KEYS:
         return Kind.PLUGIN_CONFIG
     if len(keys & _OPERATOR_KEYS) >= _FEW or keys & (_CHART_KEYS | {b"devicePlugin", b"migManager"}):

@@ -26,6 +26,7 @@ UNREADABLE = Rule(
 )
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
+_SECRET = re.compile(r"""kind["']?[ \t]*:[ \t]*["']?Secret""")
 _BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?\r?$")
 
 
@@ -33,7 +34,8 @@ _BLOCK = re.compile(r"[|][0-9+-]*[ \t]*(?:#.*)?\r?$")
 class Manifest:
     """One object. `namespace` is "" where none is given; `lines` and `first` find texts in the file again.
 
-    `yaml` is what was read of its document, for keys that stand twice in it.
+    `yaml` is what was read of its document, for keys that stand twice in it. `indent` and `fixed` are those of a
+    document that is itself a text in another: how far it is moved to the right, or the one place for all of it.
     """
 
     path: str
@@ -45,16 +47,20 @@ class Manifest:
     yaml: GoYaml
     lines: tuple[str, ...]
     first: int
+    indent: int = 0
+    fixed: Place | None = None
 
     def place(self, node: GoNode | GoKey | None = None) -> Place:
         """Where a node of the object stands; without one, where the object begins."""
         at = self.root if node is None else node
-        return Place(self.path, at.line + self.first - 1, at.column)
+        return self.where(at.line, at.column)
 
     @property
     def where(self) -> Where:
         """Line and column of the document to the place in the file."""
-        return lambda line, column: Place(self.path, line + self.first - 1, column)
+        if (fixed := self.fixed) is not None:
+            return lambda _line, _column: fixed
+        return lambda line, column: Place(self.path, line + self.first - 1, column + self.indent)
 
     @property
     def title(self) -> str:
@@ -87,13 +93,28 @@ class Manifest:
 
     def inner(self, scalar: GoScalar) -> Where:
         """Where in the file a line and column of this value's text stand: exact in a `|` block, else its beginning."""
-        number = scalar.line + self.first - 1
-        line = self.lines[number - 1] if number <= len(self.lines) else ""
-        if not _BLOCK.match(line[scalar.column - 1 :]):
-            return lambda _line, _column: Place(self.path, number, scalar.column)
-        body = next((text for text in self.lines[number:] if text.strip()), "")
-        indent = len(body) - len(body.lstrip(" "))
-        return in_block(self.path, number + 1, indent)
+        number, indent = self._block(scalar)
+        place = self.place(scalar)
+        return in_block(self.path, number, indent) if number else lambda _line, _column: place
+
+    def inside(self, scalar: GoScalar) -> Manifest | None:
+        """The document that this value's text is, as if it were an object; None where it is no mapping."""
+        yaml = load(str(scalar.value))
+        if not isinstance(yaml.root, GoMap):
+            return None
+        number, indent = self._block(scalar)
+        fixed = None if number else self.place(scalar)
+        names = (self.kind, self.api_version, self.name, self.namespace)
+        return Manifest(self.path, *names, yaml.root, yaml, self.lines, number, indent, fixed)
+
+    def _block(self, scalar: GoScalar) -> tuple[int, int]:
+        """The number of the first line of a `|` block, and its indent; (0, 0) for another form of text."""
+        place = self.place(scalar)
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        if self.fixed is not None or not _BLOCK.match(line[place.column - 1 :]):
+            return 0, 0
+        body = next((text for text in self.lines[place.line :] if text.strip()), "")
+        return place.line + 1, len(body) - len(body.lstrip(" "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +130,13 @@ def read_manifests(path: str, text: str) -> Manifests:
     objects: list[Manifest] = []
     findings: list[Finding] = []
     lines = tuple(text.split("\n"))
-    for first, document in _documents(text):
+    for first, document in documents(text):
         yaml = load(document)
         if yaml.error:
             place = in_file(path)(yaml.error.line + first - 1, yaml.error.column)
             words = with_tab(yaml.error.words, document, yaml.error.line)
+            if _SECRET.search(document):
+                words = "this Secret cannot be read as YAML; what is wrong is not repeated here"
             findings.append(Finding(UNREADABLE, place, words, UNREADABLE.fix))
         elif isinstance(yaml.root, GoMap):
             objects += (_manifest(path, root, kind, yaml, lines, first) for root, kind in _flat(yaml.root))
@@ -127,8 +150,8 @@ def at(node: GoNode | None, *path: str) -> GoNode | None:
     return node
 
 
-def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Each document with the number of its first line."""
+def documents(text: str) -> Iterator[tuple[int, str]]:
+    """Each YAML document with the number of its first line."""
     start, line = 0, 1
     for mark in (*_SEPARATOR.finditer(text), None):
         end = mark.start() if mark else len(text)

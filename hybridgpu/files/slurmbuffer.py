@@ -14,6 +14,7 @@ from collections.abc import Iterator
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _NAME_LAST = re.compile(rb"include[ \t\n\v\f\r]+[^ \t\n\v\f\r\0]+\0", re.IGNORECASE)
 _BLANK = re.compile(rb"[ \t\n\v\f\r]")
+_UNREAD = re.compile(rb"[ \t\n\v\f\r]*[^ \t\n\v\f\r\0]")
 _ESCAPE = re.compile(rb"\\(.|\Z)", re.DOTALL)
 _COMMENT = re.compile(rb"(?<!\\)(?:\\\\)*#")
 _CONTINUED = re.compile(rb"(?<!\\)(?:\\\\)*(\\)[ \t\n\v\f\r]*\Z")
@@ -30,7 +31,7 @@ def _stumbles(buffer: bytearray) -> bool:
     blank = _BLANK.search(buffer, name.end())
     if blank is None:
         return True
-    return bool(bytes(buffer[blank.start() :]).partition(b"\0")[0].strip())
+    return _UNREAD.match(buffer, blank.start()) is not None
 
 
 def _lines(text: str) -> Iterator[tuple[int, bytearray]]:

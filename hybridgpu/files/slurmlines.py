@@ -25,6 +25,7 @@ _PAIR = re.compile(
     rf'(?:"([^"]*)"|([^{_SPACE}]+))(?=[{_SPACE}]|\Z)'
 )
 _INCLUDE = re.compile(rf"include[{_SPACE}]+([^{_SPACE}]+)", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#")
 _MAX_DEPTH = 32
 _MAX_INCLUDES = 2000
 """How many Includes of one file and of what it brings in are followed: chains of them can double at every step."""
@@ -192,7 +193,7 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
         physical.pop()
     joined, offsets, marks = "", [], []
     for number, raw in enumerate(physical, 1):
-        part = _without_comment(raw)
+        part = without_comment(raw)
         kept = _without_continuation(part) if "\\" in part else None
         offsets.append(len(joined))
         marks.append((number, 1))
@@ -206,15 +207,10 @@ def _logical_lines(path: str, text: str) -> Iterator[_Logical]:
         joined, offsets, marks = "", [], []
 
 
-def _without_comment(line: str) -> str:
+def without_comment(line: str) -> str:
     """Cut at the first `#` that has no odd run of backslashes before it; quotes do not protect it."""
-    start = line.find("#")
-    while start >= 0:
-        before = line[:start]
-        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return before
-        start = line.find("#", start + 1)
-    return line
+    found = _COMMENT.search(line)
+    return line[: found.end() - 1] if found else line
 
 
 def _without_continuation(line: str) -> str | None:

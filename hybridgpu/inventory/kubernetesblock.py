@@ -7,6 +7,7 @@ from hybridgpu.inventory.clean import word
 from hybridgpu.inventory.entries import KubernetesSettings
 from hybridgpu.inventory.report import Report
 from hybridgpu.model.finding import Rule, Severity
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.site import OPERATOR, KubernetesCluster, Toleration
 
 _NAMESPACES = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
@@ -28,7 +29,7 @@ def read_kubernetes(node: Node, driver_root: str, report: Report) -> KubernetesS
     cluster = KubernetesCluster(
         delivery=delivery,
         namespace=word(block, "namespace", _NAMESPACES[delivery]),
-        mps_root=word(block, "mpsRoot", "/run/nvidia/mps"),
+        mps_root=word(block, "mpsRoot", MPS_ROOT),
         tolerations=tuple(_toleration(item, report) for item in tolerations if isinstance(item, Mapping)),
         driver_root=driver_root,
         runtime_class=word(block, "runtimeClassName", ""),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from hybridgpu.inventory.shape import Block, Choice, Either, Flag, Key, ListOf, MapOf, Shape, Text, Whole
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler
 
 API_VERSION = "hybridgpu/v1"
@@ -299,7 +300,7 @@ KUBERNETES = Block(
             "Where the plugin or operator lives.",
             default="nvidia-device-plugin, or gpu-operator",
         ),
-        Key("mpsRoot", PATH, "Where Kubernetes' MPS daemons keep their files.", default="/run/nvidia/mps"),
+        Key("mpsRoot", PATH, "Where Kubernetes' MPS daemons keep their files.", default=MPS_ROOT),
         Key(
             "runtimeClassName",
             RUNTIME_CLASS,

@@ -15,7 +15,7 @@ from hybridgpu.model.gpu import GpuModel, Instance, Profile
 from hybridgpu.model.misfit import Misfit, explain
 from hybridgpu.model.packing import engines_exceeded, fits, largest_first
 
-__all__ = ["Layout", "Leftover", "Misfit", "arrange", "can_add", "layouts", "leftover"]
+__all__ = ["Layout", "Leftover", "Misfit", "arrange", "can_add", "holds", "layouts", "leftover"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,23 @@ def arrange(model: GpuModel, wanted: Mapping[str, int]) -> tuple[Instance, ...] 
     `wanted` maps profile names to counts (0: none). Largest profile first, each at the lowest free start that still
     lets the rest fit; ids are the ones the driver is expected to give.
     """
+    instances = _instances(model, wanted)
+    return explain(model, wanted) if instances is None else instances
+
+
+def holds(model: GpuModel, wanted: Mapping[str, int]) -> bool:
+    """Whether the card can hold the layout: `arrange` without the reason, which costs far more than the answer."""
+    return _instances(model, wanted) is not None
+
+
+def _instances(model: GpuModel, wanted: Mapping[str, int]) -> tuple[Instance, ...] | None:
     profiles: list[Profile] = []
     for name, count in wanted.items():
         profile = model.profile(name)
         if profile is None or not 0 <= count <= profile.max_count:
-            return explain(model, wanted)
+            return None
         profiles += [profile] * count
-    if not profiles:
-        return ()
-    instances = fits(model, profiles)
-    return explain(model, wanted) if instances is None else instances
+    return fits(model, profiles) if profiles else ()
 
 
 @cache

@@ -35,7 +35,7 @@ def nearly(one: str, other: str) -> bool:
     `gpu01` and `gpu02` are two hosts: the numbers in both must be the same.
     """
     mine, theirs = short(one), short(other)
-    if [int(n) for n in _NUMBER.findall(mine)] != [int(n) for n in _NUMBER.findall(theirs)]:
+    if _numbers(mine) != _numbers(theirs):
         return False
     a, b = family(mine), family(theirs)
     counted = len(a) == len(b) and a[:-1] == b[:-1]  # gpua01 and gpub01 are two rows of a room
@@ -86,7 +86,7 @@ class Directory(Generic[T]):
 class NearNames:
     """Names to look up nearly equal ones in, by the numbers in them."""
 
-    by_numbers: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
+    by_numbers: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
 
     def add(self, name: str) -> None:
         """Takes a name in."""
@@ -97,5 +97,6 @@ class NearNames:
         return next((other for other in self.by_numbers.get(_numbers(name), ()) if nearly(name, other)), None)
 
 
-def _numbers(name: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in _NUMBER.findall(short(name)))
+def _numbers(name: str) -> tuple[str, ...]:
+    """The numbers in a name without their zeros in front; they may have more digits than Python makes an int of."""
+    return tuple(number.lstrip("0") for number in _NUMBER.findall(short(name)))

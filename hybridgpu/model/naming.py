@@ -14,6 +14,7 @@ from functools import cache
 from hybridgpu.model.catalogue import driver_words, models
 from hybridgpu.model.facts import InstanceFacts
 from hybridgpu.model.gpu import GpuModel, Profile
+from hybridgpu.model.labels import MIG_RESOURCE
 
 _MINORS_PER_GPU, _MINORS_PER_GI, _FIRST_GI_MINOR = 135, 9, 3
 
@@ -129,7 +130,7 @@ def kubernetes_resource(profile: str | None, strategy: str = "mixed") -> str:
     """
     if profile is None or strategy == "single":
         return "nvidia.com/gpu"
-    return "nvidia.com/mig-" + profile.replace("+", ".")
+    return MIG_RESOURCE + profile.replace("+", ".")
 
 
 @dataclass(frozen=True, slots=True)

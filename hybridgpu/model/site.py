@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hybridgpu.model.gpu import Placement
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.sharing import Scheduler, Sharing
 
 KUBERNETES_CARDS = "hybridgpu_k8s"
@@ -169,7 +170,7 @@ class KubernetesCluster:
 
     delivery: str
     namespace: str
-    mps_root: str = "/run/nvidia/mps"
+    mps_root: str = MPS_ROOT
     tolerations: tuple[Toleration, ...] = ()
     driver_root: str = "/"
     runtime_class: str = ""

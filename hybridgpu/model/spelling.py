@@ -23,15 +23,25 @@ def nearest_words(word: str, words: Iterable[str], count: int) -> tuple[str, ...
     A word that begins or ends with `word` is like it, however long it is: `CoresPerSocket` is what `Cores` means.
     """
     lower = word.lower()
+    letters = set(lower)
+    possible = []
+    for candidate in set(words):
+        part = _part(lower, candidate)
+        most = max(part, _most(lower, letters, candidate.lower()))
+        if most >= _LEAST:
+            possible.append((-most, candidate, part))
     matcher = SequenceMatcher()
     matcher.set_seq2(lower)
-    scored = []
-    for candidate in sorted(set(words)):
+    scored: list[tuple[float, str]] = []
+    for most, candidate, part in sorted(possible):
+        if len(scored) == count and most > scored[-1][0]:
+            break
         matcher.set_seq1(candidate.lower())
-        alike = _likeness(matcher, lower, candidate)
+        least = max(_LEAST, -scored[-1][0]) if len(scored) == count else _LEAST
+        alike = max(part, matcher.ratio()) if matcher.quick_ratio() >= least else part
         if alike >= _LEAST:
-            scored.append((-alike, candidate))
-    return tuple(candidate for _, candidate in sorted(scored)[:count])
+            scored = sorted([*scored, (-alike, candidate)])[:count]
+    return tuple(candidate for _, candidate in scored)
 
 
 def is_slip(word: str, right: str) -> bool:
@@ -40,13 +50,17 @@ def is_slip(word: str, right: str) -> bool:
     return sorted(one) == sorted(other) or SequenceMatcher(None, other, one).ratio() >= _SLIP
 
 
-def _likeness(matcher: SequenceMatcher[str], word: str, candidate: str) -> float:
-    """From 0 to 1. A part of the candidate counts for more the more of it it is, and if it is a word of its own."""
-    part, lower = 0.0, candidate.lower()
-    if len(word) >= _PART and (lower.startswith(word) or lower.endswith(word)):
-        part = _LEAST + (1 - _LEAST) * len(word) / len(lower)
-        rest = candidate[len(word) :] if lower.startswith(word) else candidate[-len(word) :]
-        part += _OWN_WORD if rest[:1].isupper() else 0.0
-    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < _LEAST:
-        return part
-    return max(part, matcher.ratio())
+def _part(word: str, candidate: str) -> float:
+    """From 0 to 1: a part of the candidate counts for more the more of it it is, and if it is a word of its own."""
+    lower = candidate.lower()
+    if len(word) < _PART or not (lower.startswith(word) or lower.endswith(word)):
+        return 0.0
+    rest = candidate[len(word) :] if lower.startswith(word) else candidate[-len(word) :]
+    return _LEAST + (1 - _LEAST) * len(word) / len(lower) + (_OWN_WORD if rest[:1].isupper() else 0.0)
+
+
+def _most(word: str, letters: set[str], candidate: str) -> float:
+    """What SequenceMatcher's ratio cannot exceed, by the lengths and by the letters that one of the two has alone."""
+    others = set(candidate)
+    shared = min(len(word) - len(letters - others), len(candidate) - len(others - letters))
+    return 2 * shared / (len(word) + len(candidate)) if word or candidate else 1.0

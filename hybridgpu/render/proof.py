@@ -11,6 +11,7 @@ from dataclasses import replace
 from hybridgpu.consumers import slurm
 from hybridgpu.consumers.slurm import Consumption, DetectedGpu, NodeResult, Release, SlurmFiles, nvml_type
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
+from hybridgpu.consumers.slurm.deviceorder import TYPES_OUT_OF_ORDER
 from hybridgpu.consumers.slurm.gresconf import NODES_UNKNOWN
 from hybridgpu.consumers.slurm.nodeline import node_names
 from hybridgpu.errors import Bug
@@ -53,7 +54,7 @@ PartitionName=proof Nodes=ALL
 """
 """The smallest slurm.conf that starts with the rendered files (docs/rendering.md)."""
 
-_OUTSIDE = (NODES_UNKNOWN,)
+_OUTSIDE = (NODES_UNKNOWN, TYPES_OUT_OF_ORDER)
 """What a finding may rest on that hybridgpu does not see: the rest of the site's slurm.conf."""
 
 
@@ -113,7 +114,7 @@ def _of_release(consumed: Consumption, nodes: list[NodeConfig]) -> Iterator[Find
             yield finding
     results = {id(r): r for config in nodes if (r := consumed.nodes.get(config.name))}
     for result in results.values():
-        yield from result.findings
+        yield from (finding for finding in result.findings if finding.rule not in _OUTSIDE)
 
 
 def _differences(

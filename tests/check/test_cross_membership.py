@@ -26,14 +26,30 @@ def gpu_nodes(*names: str) -> Files:
 
 
 UNKNOWN: dict[str, tuple[tuple[Files, ...], tuple[str, ...]]] = {
+    "zeros": ((FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu4")), ("gpu04", "gpu4")),
+    "a slip": ((FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gup04")), ("gpu04", "gup04")),
+    "zeros everywhere": ((slurm("NodeName=gpu1 Gres=gpu:a100:8"), gpu_nodes("gpu01")), ("gpu1", "gpu01")),
+}
+OF_ONE: dict[str, tuple[tuple[Files, ...], tuple[str, ...]]] = {
     "Slurm has one more": ((FOUR, gpu_nodes("gpu01", "gpu02", "gpu03")), ("gpu04", "Node objects")),
+    "Slurm has many more": (
+        (
+            slurm(
+                "NodeName=dgx[01-06] Gres=gpu:a100:8",
+                gres="NodeName=dgx[01-06] Name=gpu Type=a100 File=/dev/nvidia[0-7]\n",
+            ),
+            gpu_nodes("dgx04", "dgx05", "dgx06"),
+        ),
+        ("dgx01, dgx02, dgx03", "Node objects"),
+    ),
     "Kubernetes has one more": (
         (FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04", "gpu05")),
         ("gpu05", "slurm.conf"),
     ),
-    "zeros": ((FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu4")), ("gpu04", "gpu4")),
-    "a slip": ((FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gup04")), ("gpu04", "gup04")),
-    "zeros everywhere": ((slurm("NodeName=gpu1 Gres=gpu:a100:8"), gpu_nodes("gpu01")), ("gpu1", "gpu01")),
+    "another name": (
+        (FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04", "infer1", "infer2")),
+        ("infer1, infer2",),
+    ),
 }
 KNOWN: dict[str, tuple[Files, ...]] = {
     "the same nodes": (FOUR, gpu_nodes("gpu01", "gpu02", "gpu03", "gpu04")),
@@ -87,11 +103,12 @@ def test_neighbours_are_a_remark(tmp_path: Path) -> None:
     assert "gpu01" in found[0].message and "dgx1" in found[0].message
 
 
-def test_nodes_of_another_name_are_a_remark(tmp_path: Path) -> None:
-    files = KNOWN["Kubernetes' own nodes of another name"]
-    (found,) = [f for f in judged(tmp_path, *files) if f.rule.id == "site-node-of-one-side"]
-    assert found.severity is Severity.INFO
-    assert "infer1, infer2" in found.message
+@pytest.mark.parametrize("case", OF_ONE)
+def test_nodes_of_one_side_are_a_remark_where_all_names_are_right(case: str, tmp_path: Path) -> None:
+    files, named = OF_ONE[case]
+    (found,) = [f for f in judged(tmp_path, *files) if f.rule.id.startswith("site-")]
+    assert (found.rule.id, found.severity) == ("site-node-of-one-side", Severity.INFO)
+    assert all(word in found.message for word in named), found.message
 
 
 INVENTORY = """\

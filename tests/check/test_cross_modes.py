@@ -45,7 +45,27 @@ def chosen(key: str, allocatable: Mapping[str, int] | None = None, **more: str) 
     return nodes(node("gpu01", NONE if allocatable is None else allocatable, {CHOICE: key, **more}))
 
 
+AUTODETECTED = slurm("NodeName=gpu01 Gres=gpu:1g.10gb:14", gres="AutoDetect=nvml\n")
+SHUT = {"nvidia.com/gpu.deploy.device-plugin": "false", "nvidia.com/mig.config.state": "success"}
 DIFFER: dict[str, tuple[str, tuple[Files, ...]]] = {
+    **{
+        f"closed in Kubernetes, and cut otherwise: {what}": ("site-mig-instances-differ", (slurm_files, *more))
+        for what, slurm_files, more in (
+            (
+                "found by AutoDetect",
+                AUTODETECTED,
+                (LAYOUTS, nodes(node("gpu01", None, {CUT: "all-3g"} | SHUT | labels(2)))),
+            ),
+            ("written down", MIG, (LAYOUTS, nodes(node("gpu01", NONE, {CUT: "all-3g"} | SHUT)))),
+            ("cards not counted", AUTODETECTED, (LAYOUTS, nodes(node("gpu01", NONE, {CUT: "all-3g"} | SHUT)))),
+            (
+                "a generated config",
+                AUTODETECTED,
+                (nodes(node("gpu01", NONE, {CUT: "all-3g.40gb"} | SHUT | labels(2))),),
+            ),
+            ("fewer cards", AUTODETECTED, (LAYOUTS, nodes(node("gpu01", NONE, {CUT: "all-1g"} | SHUT | labels(1))))),
+        )
+    },
     "mig, and mps chosen": ("site-mode-differs", (MIG, SETS, chosen("served"))),
     "mig, and time-slicing of whole cards chosen": ("site-mode-differs", (MIG, SETS, chosen("shared"))),
     "mig, and whole cards without a strategy chosen": ("site-mode-differs", (MIG, SETS, chosen("default"))),
@@ -145,6 +165,18 @@ AGREE: dict[str, tuple[Files, ...]] = {
                 labels(14, mig="single") | {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"},
             )
         ),
+    ),
+    "closed in Kubernetes, cut alike, found by AutoDetect": (
+        *(AUTODETECTED, LAYOUTS),
+        nodes(node("gpu01", NONE, {CUT: "all-1g"} | SHUT | labels(2))),
+    ),
+    "closed in Kubernetes, cut alike, cards not counted": (
+        *(AUTODETECTED, LAYOUTS),
+        nodes(node("gpu01", NONE, {CUT: "all-1g"} | SHUT)),
+    ),
+    "closed in Kubernetes, cut alike by a generated config": (
+        AUTODETECTED,
+        nodes(node("gpu01", NONE, {CUT: "all-1g.10gb"} | SHUT | labels(2))),
     ),
     "closed in Kubernetes, whose labels are of before": (MIG, nodes(node("gpu01", NONE, labels(2)))),
     "closed in Kubernetes, whose default shares": (

@@ -132,7 +132,7 @@ FIRES: dict[str, Fire] = {
         cross_sites.facts("gpu01.example.org", 4),
     ),
     "site-driver-auto-upgrade": crossed(*test_cross_operator.UPGRADING["the chart's default"]),
-    "site-node-unknown-to-other-side": crossed(*test_cross_membership.UNKNOWN["Slurm has one more"][0]),
+    "site-node-unknown-to-other-side": crossed(*test_cross_membership.UNKNOWN["a slip"][0]),
     "site-no-common-node": crossed(*test_cross_membership.KNOWN["neighbours"]),
     "site-node-of-one-side": crossed(*test_cross_membership.KNOWN["Kubernetes' own nodes of another name"]),
     **{rule: hooked(conf, scripts) for conf, scripts, expected in test_hooks.FIRES.values() for rule, _ in expected},

@@ -57,6 +57,10 @@ def test_damaged_sites(tmp_path: Path, seed: int, record_property: Callable[[str
 
 
 WIDE = "".join("Include f{{0}}.conf\n" for _ in range(8))
+BOMB = "kind: Pod\napiVersion: v1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 8)
+)
+LONG, ZEROS = "9" * 5000, "0" * 5000 + "1"
 MONSTERS: dict[str, dict[str, str]] = {
     "includes of includes": {
         "slurm.conf": "ClusterName=c\n" + WIDE.format(0),
@@ -77,6 +81,9 @@ MONSTERS: dict[str, dict[str, str]] = {
     },
     "one long line": {"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=" + "gpu:a:1," * 300_000},
     "continued for ever": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu \\\n" * 200_000},
+    "many includes with comments": {"slurm.conf": "ClusterName=c\n" + "include x#y\n" * 100_000},
+    "many escaped comments": {"slurm.conf": "ClusterName=c\nGresTypes=gpu" + "\\#" * 1_000_000},
+    "many backslashes": {"slurm.conf": "ClusterName=c\nGresTypes=gpu" + "\\" * 2_000_001 + "#" + "\\" * 2_000_001},
     "many keys": {"slurm.conf": "ClusterName=c\n" + "GresTypes=gpu\n" * 200_000},
     "many unknown keys": {"slurm.conf": "ClusterName=c\n" + "".join(f"Key{n}=1\n" for n in range(20_000))},
     "many records": {
@@ -93,6 +100,20 @@ MONSTERS: dict[str, dict[str, str]] = {
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
         + "data: *a29\n"
     },
+    "a bomb as a key": {"a.yaml": BOMB + "? *a7\n: 1\n"},
+    "a bomb at no key": {"a.yaml": BOMB + "~: *a7\n"},
+    "a bomb merged": {
+        "a.yaml": "kind: Pod\napiVersion: v1\nm: &m {"
+        + ", ".join(f"k{n}: 1" for n in range(20_000))
+        + f"}}\nn: {{<<: [{', '.join(['*m'] * 50_000)}]}}\n"
+    },
+    "a count that is a bomb": {
+        "a.yaml": "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {a: &m ["
+        + ", ".join(["1"] * 10_000)
+        + "]}}\nspec:\n  containers:\n  - name: c\n    resources: {limits: {nvidia.com/gpu: ["
+        + ", ".join(["*m"] * 9)
+        + "]}}\n"
+    },
     "many objects": {"a.yaml": "kind: Pod\nmetadata: {name: p}\n---\n" * 50_000},
     "many pods": {
         "a.yaml": "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: c, resources: "
@@ -106,6 +127,17 @@ MONSTERS: dict[str, dict[str, str]] = {
         "a.yaml": "version: v1\nmig-configs:\n"
         + "".join(f"  k{n}: [{{devices: all, mig-enabled: true, mig-devices: {{1g.5gb: 7}}}}]\n" for n in range(4_000))
     },
+    "many entries": {
+        "a.yaml": "version: v1\nmig-configs:\n  k:\n"
+        + "".join(
+            f"  - {{devices: [{n}], mig-enabled: {'false' if n % 9 == 0 else 'true, mig-devices: {1g.5gb: 9}'}}}\n"
+            for n in range(16_000)
+        )
+    },
+    "many resources": {
+        "a.yaml": "version: v1\nsharing:\n  timeSlicing:\n    resources:\n"
+        + "".join(f"    - {{name: nvidia.com/mig-1g.{n}gb, replicas: 2}}\n" for n in range(16_000))
+    },
     "many instances": {
         "a.yaml": "version: v1\nmig-configs:\n  a:\n  - devices: all\n    mig-enabled: true\n"
         "    mig-devices: {1g.5gb: 999999999, 2g.10gb: 999999, 3g.20gb: 99999999}\n"
@@ -113,23 +145,59 @@ MONSTERS: dict[str, dict[str, str]] = {
     "replicas": {
         "a.yaml": "version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 99999999999999999999}]}}\n"
     },
+    "digits in names and counts": {
+        "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:a100:1\n",
+        "gres.conf": "Name=gpu Type=a100 File=/dev/nvidia0\n",
+        "a.yaml": f"kind: Node\napiVersion: v1\nmetadata:\n"
+        f"  name: n{LONG}\n  labels: {{nvidia.com/gpu.count: '{LONG}'}}\n"
+        f"status: {{capacity: {{nvidia.com/gpu: 1e{LONG}}}}}\n---\n"
+        f"kind: Pod\napiVersion: v1\nmetadata: {{name: p}}\nspec:\n  containers:\n  - name: c\n    resources:\n"
+        f"      limits: {{nvidia.com/gpu: 1e{ZEROS}}}\n",
+        "b.yaml": f"version: v1\nmig-configs:\n  a:\n  - devices: all\n    mig-enabled: true\n    mig-devices:\n"
+        f"      ? {ZEROS}g.5gb\n      : 7\n      ? 1g.{LONG}gb\n      : {ZEROS}\n",
+    },
     "a number of digits": {"a.yaml": "version: v1\nflags: {migStrategy: " + "9" * 1_000_000 + "}\n"},
 }
 MOST_MEMORY = 3 * 2**30
 SECONDS = 100
 
 
+SITE = "ClusterName=c\nSlurmctldHost=h\nGresTypes=gpu\n"
+CARDS = "Name=gpu Type=a100 File=/dev/nvidia0\n"
+IMPORTED: dict[str, dict[str, str]] = {
+    "more equal nodes than an inventory takes": {
+        "slurm.conf": f"{SITE}NodeName=n[1-40000],m[1-40000] Gres=gpu:a100:1\n",
+        "gres.conf": CARDS,
+    },
+    "many nodes of their own": {
+        "slurm.conf": SITE
+        + "".join(f"NodeName=n{n} Gres=gpu:a100:1 CPUs=2 RealMemory={1000 + n}\n" for n in range(4_000)),
+        "gres.conf": CARDS,
+    },
+}
+
+
 @pytest.mark.parametrize("name", MONSTERS)
 def test_a_monster(tmp_path: Path, name: str) -> None:
-    """In a process of its own, which may not have more memory than this."""
-    for file, content in MONSTERS[name].items():
-        (tmp_path / file).write_text(content)
+    limited("check", tmp_path, MONSTERS[name])
 
-    def limited() -> None:
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_a_monster_is_imported(tmp_path: Path, name: str) -> None:
+    limited("import", tmp_path, IMPORTED[name])
+
+
+def limited(command: str, folder: Path, files: dict[str, str]) -> str:
+    """Runs in a process of its own, which may not have more memory and time than this; what it writes."""
+    for file, content in files.items():
+        (folder / file).write_text(content)
+
+    def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
-    argv = [sys.executable, "-m", "hybridgpu", "check", str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limited)
+    argv = [sys.executable, "-m", "hybridgpu", command, str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit)
     assert done.returncode in (0, 1), done.stderr[-2000:]
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
+    return done.stdout + done.stderr

@@ -26,6 +26,8 @@ CONTENT = {
     "ConstrainDevices=yes\n": Kind.CGROUP_CONF,
     "AutoBasePath=true\nBasePath=/scratch\n": Kind.CONTAINER_CONF,
     "apiVersion: v1\nkind: ConfigMap\n": Kind.MANIFEST,
+    "global: {}\ngpu-operator:\n  mig: {strategy: single}\n": Kind.HELM_VALUES,
+    "nvidia-device-plugin: {config: {}}\n": Kind.HELM_VALUES,
     "# kubectl\n---\napiVersion: v1\nkind: ConfigMap\ndata: {x: ''}\n": Kind.MANIFEST,
     '{\n    "apiVersion": "v1",\n    "items": [],\n    "kind": "List"\n}\n': Kind.MANIFEST,
     '{"kind":"PodList","apiVersion":"v1","items":[]}': Kind.MANIFEST,

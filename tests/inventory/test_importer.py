@@ -497,6 +497,44 @@ def test_a_node_in_kubernetes(what: str, tmp_path: Path) -> None:
     assert {finding.rule.id for finding in result.findings} <= told
 
 
+def cut_node(gpus: int = 0, labels: Mapping[str, str] | None = None, **instances: str) -> str:
+    """Two A100 of 40 GB with so many instances, by resource, offered and labelled."""
+    mig = {f"nvidia.com/{name.replace('_', '.').replace('mig.', 'mig-')}": count for name, count in instances.items()}
+    told = {"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-40GB", "nvidia.com/gpu.count": "2"}
+    counts = {f"{name}.count": count for name, count in mig.items()}
+    record = yaml.safe_load(node("a1", {**told, "nvidia.com/mig.strategy": "mixed", **counts, **(labels or {})}))
+    record["status"] = {"allocatable": {"nvidia.com/gpu": str(gpus), **mig}}
+    return yaml.safe_dump(record)
+
+
+INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
+    "each card otherwise": (
+        cut_node(mig_1g_5gb="7", mig_3g_20gb="2"),
+        {"0": {"3g.20gb": "2"}, "1": {"1g.5gb": "7"}},
+    ),
+    "each card otherwise, by a config of one's own": (
+        cut_node(0, {"nvidia.com/mig.config": "custom"}, mig_1g_5gb="7", mig_3g_20gb="2"),
+        {"0": {"3g.20gb": "2"}, "1": {"1g.5gb": "7"}},
+    ),
+    "a whole card beside": (cut_node(1, mig_1g_5gb="6"), {"0": {"1g.5gb": "6"}, "1": "off"}),
+    "alike": (cut_node(mig_1g_5gb="14"), {"all": {"1g.5gb": "7"}}),
+}
+
+
+@pytest.mark.parametrize("what", INSTANCES)
+def test_instances_that_are_only_counted_are_dealt_out_as_a_guess(what: str, tmp_path: Path) -> None:
+    text, layout = INSTANCES[what]
+    result = imported(tmp_path, {"n.yaml": text})
+    (found,) = data(result)["nodes"]
+    assert found["sharing"] == {"mode": "mig", "layout": layout}
+    assert any("instances are counted" in guess.why for guess in result.guesses)
+
+
+def test_instances_that_fit_on_no_such_cards_are_lost_aloud(tmp_path: Path) -> None:
+    result = imported(tmp_path, {"n.yaml": cut_node(mig_1g_5gb="20")})
+    assert "20 x 1g.5gb" in rules(result)["import-sharing-lost"]
+
+
 def test_what_brings_the_plugin(tmp_path: Path) -> None:
     policy = {
         "apiVersion": "nvidia.com/v1",

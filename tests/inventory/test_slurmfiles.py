@@ -107,7 +107,7 @@ def test_what_one_release_in_use_does_not_know_is_an_error(parts: dict[str, str]
 
 @pytest.mark.parametrize(
     "parts",
-    [{"keys": "CPUs: 8, CoreSpecCount: 8"}, {"cgroup": "CgroupAutomount: yes"}, {"gres": "'Name=nic Count=2'"}],
+    [{"keys": "CPUs: 8, CoreSpecCount: 8"}, {"cgroup": "CgroupAutomount: yes"}, {"gres": "'Name=nic File=/dev/nic0'"}],
 )
 def test_a_warning_of_the_inventory_is_not_told_again_for_the_rendered_files(
     parts: dict[str, str], tmp_path: Path

@@ -60,7 +60,7 @@ def test_what_is_rendered_is_proven(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "rule"),
     [
-        ("gres.conf", b"File=/dev/nvidia[0-7]", b"File=/dev/nvidia[0-6]", "slurm-node-invalid"),
+        ("gres.conf", b"File=/dev/nvidia[0-7]", b"File=/dev/nvidia[0-6]", "slurm-fewer-than-configured"),
         ("gres.conf", b"Count=4", b"Count=3", "slurm-shares-with-and-without-file"),
         ("gres.conf", b"Type=3g.40gb", b"Type=4g.40gb", "slurm-more-than-configured"),
         ("nodes.conf", b"gpu:a100-sxm4-80gb:8", b"gpu:a100-sxm4-80gb:7", "slurm-more-than-configured"),

@@ -124,8 +124,8 @@ def generated(release: str, number: int) -> dict[str, str]:
         result = consumed.nodes.get(node)
         early = result and any(record.cores and not record.files for record in result.registered)
         if result and not result.fatal and not early:
-            slurm.append(line)
-            gres += records
+            slurm.append(f"{line}\n")  # one that ends in a backslash takes no other with it
+            gres += [f"{record}\n" for record in records]
     return {**head, "nodes.conf": "\n".join([*slurm, ""]), "gres.conf": "\n".join([*gres, ""])}
 
 

@@ -16,6 +16,7 @@ from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.hostname import Directory
+from hybridgpu.model.labels import MIG_RESOURCE
 from hybridgpu.model.naming import instance_files
 from hybridgpu.model.offer import SlurmDevice
 
@@ -149,7 +150,7 @@ def _of_kubernetes(groups: Groups, node: KubeNode, facts: Facts) -> None:
         groups.add(NODE_SHOWS_OTHERS, place, node.name, words, related)
         return
     offered = devices(node)
-    cut = {name for name in offered if name.startswith("nvidia.com/mig-")}
+    cut = {name for name in offered if name.startswith(MIG_RESOURCE)}
     whole = sum(1 for gpu in facts.gpus if not gpu.mig_enabled)
     if cut and whole == len(facts.gpus):
         words = f"it offers {', '.join(sorted(cut))}, and the facts show no card in MIG mode"

@@ -11,12 +11,12 @@ from enum import Enum
 
 from hybridgpu.consumers.kubernetes.given import KubeNode, Taint
 from hybridgpu.model.finding import Place
-from hybridgpu.render.kubernetes.config import CLOSED_TAINT
+from hybridgpu.model.labels import CLOSED, DEPLOY_OPERANDS, DEPLOY_PLUGIN
 
 _TOLERATED = frozenset(("nvidia.com/gpu",))
 """Taints that keep pods without GPUs away: whoever asks for a GPU tolerates them."""
 
-_PLUGIN_OFF = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
+_PLUGIN_OFF = (DEPLOY_PLUGIN, DEPLOY_OPERANDS)
 
 
 class Fence(Enum):
@@ -33,7 +33,7 @@ def fence(node: KubeNode) -> Fence:
         return Fence.CLOSED
     held = node.unschedulable or any(holds(taint) for taint in node.taints)
     if node.allocatable is None:
-        return Fence.CLOSED if held or CLOSED_TAINT in node.labels else Fence.OPEN
+        return Fence.CLOSED if held or CLOSED in node.labels else Fence.OPEN
     return Fence.HELD if held else Fence.OPEN
 
 

@@ -10,10 +10,9 @@ from hybridgpu.check.cross.slurmnode import SlurmNode, card, instances
 from hybridgpu.consumers.kubernetes.given import KubeNode, Operand
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts
+from hybridgpu.model.labels import MIG_RESOURCE, SHARED_SUFFIX
 from hybridgpu.model.offer import SlurmOffer
 
-_MIG = "nvidia.com/mig-"
-_SHARED = ".shared"
 _SLICES = re.compile(r"(?:[0-9]+c\.)?([0-9]{1,9})g\.")
 _COMPUTE_SLICES = 7
 _INDICES = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
@@ -24,9 +23,9 @@ def devices(node: KubeNode) -> dict[str, int]:
     """Its allocatable devices by resource, without `.shared` and without what replicas multiply."""
     found: dict[str, int] = {}
     for resource, count in (node.allocatable or {}).items():
-        name = resource.removesuffix(_SHARED)
+        name = resource.removesuffix(SHARED_SUFFIX)
         replicas = label_number(node.labels.get(f"{name}.replicas")) or 1
-        if count and (name == "nvidia.com/gpu" or name.startswith(_MIG)):
+        if count and (name == "nvidia.com/gpu" or name.startswith(MIG_RESOURCE)):
             found[name] = found.get(name, 0) + -(-count // replicas)
     return found
 
@@ -76,7 +75,7 @@ def _kubernetes_cards(node: KubeNode) -> int | None:
         return None
     product = node.labels.get("nvidia.com/gpu.product", "")
     whole = found.pop("nvidia.com/gpu", 0)
-    profiles = {name.removeprefix(_MIG): count for name, count in found.items()}
+    profiles = {name.removeprefix(MIG_RESOURCE): count for name, count in found.items()}
     single = product.partition("-MIG-")[2].removesuffix("-SHARED")
     if single and whole:
         profiles, whole = {single: whole}, 0

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hybridgpu.check.cross.kubecards import devices
-from hybridgpu.check.cross.miglayout import CONFIG, layouts
-from hybridgpu.consumers.kubernetes.configmanager import LABEL
-from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode
+from hybridgpu.check.cross.miglayout import enabled
+from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeFiles, KubeNode, MigFile
+from hybridgpu.consumers.kubernetes.miginforce import in_force
 from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs, Running
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.model.finding import Place
+from hybridgpu.model.labels import DEPLOY_MIG_MANAGER, MIG_CONFIG, MIG_RESOURCE, PLUGIN_CONFIG
 from hybridgpu.model.sharing import Mode
 
 _GPU = "nvidia.com/gpu"
-_MIG = "nvidia.com/mig-"
 _COUNT = re.compile(r"nvidia\.com/mig-.+\.count")
 _WHOLE = frozenset((Mode.EXCLUSIVE, Mode.TIME_SLICING, Mode.MPS))
 _CUT = frozenset((Mode.MIG,))
@@ -42,7 +42,7 @@ class Believing:
     """All that the files say of every node's mode."""
 
     def __init__(self, kube: KubeFiles) -> None:
-        self.kube = kube
+        self.mig_files = in_force(kube)
         self._configs = NodeConfigs(kube.sets)
 
     def of(self, node: KubeNode) -> tuple[Belief, ...]:
@@ -50,20 +50,20 @@ class Believing:
         seen, running = tuple(_seen(node)), self._configs.running(node)
         cut = any(belief.modes == _CUT for belief in seen)
         chosen = tuple(b for b in _chosen(node, running) if not (cut and Mode.TIME_SLICING in b.modes))
-        default = () if seen or chosen or LABEL in node.labels else tuple(_default(running))
-        return (*chosen, *_layout(node, self.kube), *seen, *default)
+        default = () if seen or chosen or PLUGIN_CONFIG in node.labels else tuple(_default(running))
+        return (*chosen, *_layout(node, self.mig_files), *seen, *default)
 
 
 def _chosen(node: KubeNode, running: Sequence[Running]) -> Iterator[Belief]:
     """The config that the node's label names; where several sets have such a key, all must say the same."""
-    key = node.labels.get(LABEL)
+    key = node.labels.get(PLUGIN_CONFIG)
     named = [(one.config, one.config_set) for one in running if one.key == key]
     told = {_modes(config, found): (config, found) for config, found in named if config}
     if key and len(told) == 1:
         modes, (config, found) = next(iter(told.items()))
         if modes:
-            words = f"the label {LABEL}={key} chooses {_sharing(config)} ({found.source})"
-            yield Belief(modes, words, node.label_places.get(LABEL, node.place), True)
+            words = f"the label {PLUGIN_CONFIG}={key} chooses {_sharing(config)} ({found.source})"
+            yield Belief(modes, words, node.label_places.get(PLUGIN_CONFIG, node.place), True)
 
 
 def _default(running: Sequence[Running]) -> Iterator[Belief]:
@@ -92,7 +92,7 @@ def _modes(config: Config, found: ConfigSet) -> frozenset[Mode]:
     if read.sharing == "none":
         return frozenset((Mode.EXCLUSIVE,)) if strategy == "none" and written else _UNSHARED
     names = {entry.name for entry in read.replicated.entries} if read.replicated else set()
-    cut = any(name.startswith(_MIG) for name in names)
+    cut = any(name.startswith(MIG_RESOURCE) for name in names)
     if _GPU not in names:
         return _UNSHARED if cut else frozenset()
     return frozenset((Mode.TIME_SLICING, Mode.MIG)) if cut or strategy == "single" else frozenset((Mode.TIME_SLICING,))
@@ -119,18 +119,13 @@ def _sharing(config: Config) -> str:
     return "no sharing" if sharing == "none" else sharing
 
 
-def _layout(node: KubeNode, kube: KubeFiles) -> Iterator[Belief]:
+def _layout(node: KubeNode, files: Sequence[MigFile]) -> Iterator[Belief]:
     """What mig-manager cuts the cards into by the node's label."""
-    name = node.labels.get(CONFIG)
-    enabled = {any(entry.enabled for entry in entries) for _, entries in layouts(node, kube)}
-    if not name or node.labels.get("nvidia.com/gpu.deploy.mig-manager") == "false":
+    on = enabled(node, files)
+    if on is None or node.labels.get(DEPLOY_MIG_MANAGER) == "false":
         return
-    if not enabled and not kube.mig_files and re.fullmatch(r"all-(disabled|enabled|balanced|[0-9].*gb.*)", name):
-        enabled = {name != "all-disabled"}
-    if len(enabled) == 1:
-        on = enabled.pop()
-        words = f"the label {CONFIG}={name} has MIG {'on' if on else 'off'}"
-        yield Belief(_CUT if on else _WHOLE, words, node.label_places.get(CONFIG, node.place), True)
+    words = f"the label {MIG_CONFIG}={node.labels[MIG_CONFIG]} has MIG {'on' if on else 'off'}"
+    yield Belief(_CUT if on else _WHOLE, words, node.label_places.get(MIG_CONFIG, node.place), True)
 
 
 def _seen(node: KubeNode) -> Iterator[Belief]:
@@ -145,7 +140,7 @@ def _seen(node: KubeNode) -> Iterator[Belief]:
     offered = devices(node)
     cut = [key for key in labels if _COUNT.fullmatch(key) and labels[key] not in ("", "0")]
     product = labels.get(f"{_GPU}.product", "")
-    if resources := [name for name in offered if name.startswith(_MIG)]:
+    if resources := [name for name in offered if name.startswith(MIG_RESOURCE)]:
         yield Belief(_CUT, f"it offers {', '.join(resources)}", node.place, False)
     elif cut or ("-MIG-" in product and "INVALID" not in product):
         key = cut[0] if cut else f"{_GPU}.product"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ from hybridgpu.model.site import NodeConfig
 UNKNOWN_TO_OTHER = Rule(
     "site-node-unknown-to-other-side",
     Severity.WARNING,
-    "A GPU node is in one scheduler's files only, beside nodes of like names that are in both: nothing keeps the two "
-    "in step there, and a name that is misspelt is another node to either.",
+    "A GPU node of each scheduler is unknown to the other, and the two names are nearly one: a name that is misspelt "
+    "is another node to either, and nothing keeps the two in step there.",
     "Write the node's name alike on both sides, add it to the other, or keep its files apart.",
     "hybridgpu",
 )
@@ -32,8 +33,7 @@ NO_COMMON_NODE = Rule(
 OF_ONE_SIDE = Rule(
     "site-node-of-one-side",
     Severity.INFO,
-    "GPU nodes of another name than those that both schedulers have are in one scheduler's files only: they are taken "
-    "for its own.",
+    "GPU nodes are in one scheduler's files only, beside others that are in both: they are taken for its own.",
     "Nothing, where that is so; else write the name alike on both sides.",
     "hybridgpu",
 )
@@ -69,12 +69,13 @@ def judge_membership(
             yield Finding(NO_COMMON_NODE, here[0].place, message, NO_COMMON_NODE.fix)
         return
     told = {lone.name for pair in near for lone in pair}
-    families = {family(name) for pair in pairs for name in (pair.slurm.name, pair.kube.name)}
+    mine = [lone for lone in here if lone.name not in told]
+    theirs = [lone for lone in there if lone.name not in told]
     # One Node object beside many is a sample, not a list of the cluster.
     if len(kube) > 1 or len(slurm) <= 1:
-        yield from _unknown("Kubernetes", [lone for lone in here if lone.name not in told], families)
+        yield from _unknown("Kubernetes", mine, theirs)
     if complete:
-        yield from _unknown("Slurm", [lone for lone in there if lone.name not in told], families)
+        yield from _unknown("Slurm", theirs, mine)
 
 
 def _of_slurm(slurm: Sequence[SlurmNode], pairs: Sequence[Pair], configs: Directory[NodeConfig]) -> Iterator[_Lone]:
@@ -114,10 +115,13 @@ def _misspelt(one: _Lone, other: _Lone) -> Finding:
     return Finding(UNKNOWN_TO_OTHER, one.place, message, hint, (Related(other.place, f"the Node {other.name}"),))
 
 
-def _unknown(side: str, lone: Sequence[_Lone], families: set[str]) -> Iterator[Finding]:
+def _unknown(side: str, lone: Sequence[_Lone], others: Sequence[_Lone]) -> Iterator[Finding]:
+    """Nodes that `side` lacks. As many of like names that only it has may well be meant: numbers that are off."""
+    mine, theirs = (Counter(family(one.name) for one in ones) for ones in (lone, others))
     by_file: dict[tuple[str, Rule], list[_Lone]] = {}
     for one in lone:
-        rule = UNKNOWN_TO_OTHER if family(one.name) in families else OF_ONE_SIDE
+        kind = family(one.name)
+        rule = UNKNOWN_TO_OTHER if mine[kind] == theirs[kind] else OF_ONE_SIDE
         by_file.setdefault((one.place.file, rule), []).append(one)
     files = "the Node objects do" if side == "Kubernetes" else "slurm.conf does"
     for (_, rule), ones in by_file.items():

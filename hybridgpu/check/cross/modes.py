@@ -9,12 +9,12 @@ from hybridgpu.check.cross.fence import Fence, fence
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.kubecards import devices, is_split
 from hybridgpu.check.cross.kubemode import Belief, Believing
-from hybridgpu.check.cross.miglayout import CONFIG, layouts
-from hybridgpu.check.cross.miglayout import instances as laid_out
+from hybridgpu.check.cross.miglayout import asked_for
 from hybridgpu.check.cross.pairs import Pair
 from hybridgpu.check.cross.slurmnode import card, instances, modes
-from hybridgpu.consumers.kubernetes.given import KubeFiles
+from hybridgpu.consumers.kubernetes.given import KubeFiles, MigFile
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.labels import MIG_CONFIG, MIG_RESOURCE
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.sharing import Mode
 
@@ -71,7 +71,7 @@ def judge_modes(pairs: Sequence[Pair], kube: KubeFiles) -> Iterator[Finding]:
         if differing:
             _add(groups, pair, mine, differing)
         elif mine == _CUT:
-            _compare_instances(groups, pair, kube, closed)
+            _compare_instances(groups, pair, believing.mig_files, closed)
     yield from groups.findings()
 
 
@@ -99,7 +99,7 @@ def _named(found: frozenset[Mode]) -> str:
     return " or ".join(mode.value for mode in Mode if mode in found)
 
 
-def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool) -> None:
+def _compare_instances(groups: Groups, pair: Pair, files: Sequence[MigFile], closed: bool) -> None:
     """Both sides have MIG: the instances, by the layout that the label chooses, else as the Node shows them."""
     offer = pair.slurm.offer
     counted = instances(offer) if offer else None
@@ -108,18 +108,26 @@ def _compare_instances(groups: Groups, pair: Pair, kube: KubeFiles, closed: bool
     mine: Counter[str] = Counter()
     for name, count in counted.items():
         mine[kubernetes_resource(name)] += count
-    cards = {number for number in map(card, offer.gpus) if number is not None}
-    total = len(pair.facts.gpus) if pair.facts else len(cards)
-    for _, entries in layouts(pair.kube, kube) if total else ():
-        theirs = laid_out(entries, total)
-        if theirs is not None:
-            place = pair.kube.label_places.get(CONFIG, pair.kube.place)
-            words = f"{CONFIG}={pair.kube.labels[CONFIG]} makes"
-            _compare(groups, pair, (mine, theirs), place, words)
-            return
-    theirs = Counter({name: n for name, n in devices(pair.kube).items() if name.startswith("nvidia.com/mig-")})
+    number = _cards(pair)
+    theirs = asked_for(pair.kube, files, number or 1)
+    if theirs is not None:
+        # Whoever closes the plugin does not undo the cut. Of cards that nobody counts only the profiles are compared.
+        place = pair.kube.label_places.get(MIG_CONFIG, pair.kube.place)
+        if number or set(mine) != set(theirs):
+            makes = "makes" if number else "makes on each card"
+            _compare(groups, pair, (mine, theirs), place, f"{MIG_CONFIG}={pair.kube.labels[MIG_CONFIG]} {makes}")
+        return
+    theirs = Counter({name: n for name, n in devices(pair.kube).items() if name.startswith(MIG_RESOURCE)})
     if theirs and not closed:
         _compare(groups, pair, (mine, theirs), pair.kube.place, "Kubernetes offers")
+
+
+def _cards(pair: Pair) -> int:
+    """How many cards the node has: by its facts, by Slurm's device files, by what feature discovery says."""
+    if pair.facts:
+        return len(pair.facts.gpus)
+    numbers = set(map(card, pair.slurm.offer.gpus if pair.slurm.offer else ())) - {None}
+    return len(numbers) or len(pair.kube.cards.cards if pair.kube.cards else ())
 
 
 def _compare(groups: Groups, pair: Pair, both: tuple[Counter[str], Counter[str]], place: Place, says: str) -> None:
@@ -133,5 +141,5 @@ def _compare(groups: Groups, pair: Pair, both: tuple[Counter[str], Counter[str]]
 
 
 def _shown(counts: Counter[str]) -> str:
-    short = {name.removeprefix("nvidia.com/mig-"): count for name, count in sorted(counts.items())}
+    short = {name.removeprefix(MIG_RESOURCE): count for name, count in sorted(counts.items())}
     return " + ".join(f"{count} x {name}" for name, count in short.items()) or "no instance"

@@ -16,8 +16,8 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Tol
 from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.labels import CLOSED, DEPLOY_OPERANDS, OURS
 from hybridgpu.model.sharing import Scheduler
-from hybridgpu.render.kubernetes.config import CLOSED_TAINT
 from hybridgpu.render.kubernetes.tolerations import CHART, OPERATOR
 
 NOT_TOLERATED = Rule(
@@ -37,9 +37,7 @@ FENCE_NOT_TOLERATED = Rule(
     "run on Kubernetes 1.36",
 )
 
-_OURS = "hybridgpu.io/"
-_OPERANDS = "nvidia.com/gpu.deploy.operands"
-_CLOSED = Taint(CLOSED_TAINT, "", "NoSchedule", Place("", 1))
+_CLOSED = Taint(CLOSED, "", "NoSchedule", Place("", 1))
 _BY_KUBERNETES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 """Taints that the DaemonSet controller tolerates by itself, or that stand on no node for work."""
 
@@ -63,20 +61,20 @@ def judge_tolerations(kube: KubeFiles, pairs: Sequence[Pair], inventories: Seque
     told: set[Place] = set()
     groups = Groups()
     in_slurm = {id(pair.kube) for pair in pairs if pair.slurm.has_gpus}
-    wanted = (node for node in kube.nodes if node.labels.get(_OPERANDS) != "false")
+    wanted = (node for node in kube.nodes if node.labels.get(DEPLOY_OPERANDS) != "false")
     for node in (node for node in wanted if node.has_gpus or id(node) in in_slurm):
         for taint in (taint for taint in node.taints if _matters(taint, node)):
             for who in (who for who in pods if selected(who.selector, node)):
                 if not _tolerate(who.tolerations, taint):
                     words = f"{who.title} does not tolerate the taint {_shown(taint)}"
-                    told.update([who.place] if taint.key == CLOSED_TAINT else [])
+                    told.update([who.place] if taint.key == CLOSED else [])
                     related = (Related(taint.place, f"the taint of {node.name}"),)
                     groups.add(NOT_TOLERATED, who.place, node.name, words, related, f"tolerate {taint.key}")
     yield from groups.findings()
     both = _in_both(inventories)
     for who in pods:
         if both and who.place not in told and not _tolerate(who.tolerations, _CLOSED):
-            message = f"{who.title} does not tolerate {CLOSED_TAINT}, and {both[0]} has nodes in both schedulers"
+            message = f"{who.title} does not tolerate {CLOSED}, and {both[0]} has nodes in both schedulers"
             related = (Related(both[1], "a node in both"),)
             yield Finding(FENCE_NOT_TOLERATED, who.place, message, FENCE_NOT_TOLERATED.fix, related)
 
@@ -108,7 +106,7 @@ def _matters(taint: Taint, node: KubeNode) -> bool:
     """Ours always; another one where the node offers GPUs in spite of it: else it may be what closes the node."""
     if taint.effect not in ("NoSchedule", "NoExecute"):
         return False
-    if taint.key.startswith(_OURS):
+    if taint.key.startswith(OURS):
         return True
     foreign = not taint.key.startswith(_BY_KUBERNETES)
     return foreign and bool(node.allocatable and any(node.allocatable.values()))

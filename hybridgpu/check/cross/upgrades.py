@@ -13,6 +13,7 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Policy
 from hybridgpu.inventory.hosts import fold
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.labels import DEPLOY_DRIVER, DEPLOY_OPERANDS
 from hybridgpu.model.sharing import Scheduler
 
 UPGRADES = Rule(
@@ -25,8 +26,6 @@ UPGRADES = Rule(
 )
 
 _SKIP = "nvidia.com/gpu-driver-upgrade.skip"
-_DRIVER = "nvidia.com/gpu.deploy.driver"
-_OPERANDS = "nvidia.com/gpu.deploy.operands"
 _KEY = "driver.upgradePolicy.autoUpgrade"
 
 
@@ -78,7 +77,7 @@ def _both(pairs: Sequence[Pair], inventories: Sequence[Loaded], *, known: bool) 
 
 
 def _left_out(node: KubeNode) -> bool:
-    off = node.labels.get(_DRIVER) in ("false", "pre-installed") or node.labels.get(_OPERANDS) == "false"
+    off = node.labels.get(DEPLOY_DRIVER) in ("false", "pre-installed") or node.labels.get(DEPLOY_OPERANDS) == "false"
     return off or node.labels.get(_SKIP) == "true"
 
 

@@ -5,9 +5,11 @@ from hybridgpu.consumers.kubernetes import (
     chartvalues,
     configmaps,
     configrules,
+    driftjudge,
     kubejudge,
     migchoice,
     migrules,
+    operandjudge,
     pluginrules,
     policy,
     policyjudge,
@@ -37,6 +39,8 @@ RULES = (
     *policyjudge.RULES,
     *migchoice.RULES,
     *kubejudge.RULES,
+    *operandjudge.RULES,
+    *driftjudge.RULES,
     *askrules.RULES,
 )
 """Every rule of this room, in the order in which files are judged."""

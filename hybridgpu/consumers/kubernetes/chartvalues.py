@@ -18,6 +18,7 @@ from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest, at
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.spelling import nearest
 
 _CHART = "k8s-device-plugin v0.20.0 deployments/helm/nvidia-device-plugin"
@@ -86,7 +87,6 @@ _SWITCHES = {
 VARIABLES = {variable: key for key, variable in (*_TEXTS.items(), *_SWITCHES.items())} | {"MPS_ROOT": "mps.root"}
 """The plugin's variables, and the value of the chart that each comes from."""
 
-_MPS_ROOT = "/run/nvidia/mps"
 _FEW = 2
 _OPERATORS = frozenset(("migManager", "driver", "toolkit", "operator", "daemonsets", "dcgm", "dcgmExporter", "mig"))
 """Blocks that only the operator's values have."""
@@ -116,6 +116,17 @@ def chart_of(root: GoNode | None) -> str:
     configs = isinstance(values, GoMap) and any(is_plugin_config(value) for _, value in values.entries)
     named = at(root, "config", "name") is not None and names <= {"config", "mps", "nodeSelector", "tolerations", "nfd"}
     return PLUGIN_CHART if configs or named else ""
+
+
+def parts_of(root: GoMap) -> tuple[tuple[str, GoMap], ...]:
+    """What the values of an umbrella chart have for either of the two, by the part's name; () where they are no such.
+
+    A block without any value of the chart, as `{enabled: true}`, only says whether the part is there.
+    """
+    own = {PLUGIN_CHART: frozenset(_TOP.split()), OPERATOR_CHART: _OPERATORS | {"devicePlugin", "gfd", "nfd"}}
+    return tuple(
+        (part, below) for part in own if isinstance(below := root.get(part), GoMap) and _names(below) & own[part]
+    )
 
 
 def _names(node: GoNode | None) -> set[str]:
@@ -168,7 +179,7 @@ def _settings(block: Block) -> Settings:
 
 def _env(block: Block) -> dict[str, str]:
     """What the chart gives the plugin's container: a text only where the value is one, a bool likewise."""
-    env = {"MPS_ROOT": block.text("mps.root") or _MPS_ROOT}
+    env = {"MPS_ROOT": block.text("mps.root") or MPS_ROOT}
     for key, variable in _TEXTS.items():
         value = block.value(key)
         if isinstance(value, str):

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-LABEL = "nvidia.com/device-plugin.config"
+from hybridgpu.model.labels import PLUGIN_CONFIG
+
+LABEL = PLUGIN_CONFIG
 NAMED = "default"
 EMPTY = "/dev/null"
 """What the link leads to where the fallback `empty` is taken: built-in defaults, no sharing."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from hybridgpu.consumers.kubernetes import askrules as rules
+from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.configmanager import LABEL
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Workload
 from hybridgpu.consumers.kubernetes.gpunames import base
-from hybridgpu.consumers.kubernetes.migcut import MIG_LABEL, named_configs
 from hybridgpu.consumers.kubernetes.names import SHARING_LABEL, Names, Source
 from hybridgpu.consumers.kubernetes.replicated import PREFIX
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding
+from hybridgpu.model.labels import MIG_CONFIG, OURS
 from hybridgpu.model.spelling import nearest
 
 _PRODUCT = f"{WHOLE}.product"
@@ -36,7 +37,7 @@ class Eligible:
         self.nodes, self.names = files.nodes, names
         self.with_gpus = [node for node in files.nodes if node.has_gpus]
         self.counted = bool(self.with_gpus) and all(node.allocatable for node in self.with_gpus) and names.complete
-        self._known = {label: _of_configs(label, files) for label in (LABEL, MIG_LABEL)}
+        self._known = {label: _of_configs(label, files) for label in (LABEL, MIG_CONFIG)}
         self._labels = _labels(self.nodes) if self.with_gpus else {}
         self._told = any(node.allocatable is not None for node in self.with_gpus)
         self._named = {node.name: (node,) for node in files.nodes}
@@ -109,7 +110,7 @@ class Eligible:
         if label in self._known:
             known, where = self._known[label]
             return known or None, where
-        by_itself = "kubernetes.io/" in label or "k8s.io/" in label or label.startswith((PREFIX, "hybridgpu.io/"))
+        by_itself = "kubernetes.io/" in label or "k8s.io/" in label or label.startswith((PREFIX, OURS))
         return (frozenset(), "no Node") if self.with_gpus and (self._told or not by_itself) else (None, "")
 
     def _met(self, workload: Workload) -> tuple[Source, ...] | None:
@@ -154,4 +155,4 @@ def _of_configs(label: str, files: KubeFiles) -> tuple[frozenset[str], str]:
     """The values of a label that configs make possible."""
     if label == LABEL:
         return frozenset(key for each in files.sets for key in each.keys if key), "no config"
-    return named_configs(files), "no MIG config"
+    return miginforce.written(miginforce.in_force(files)), "no MIG config"

@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hybridgpu.consumers.kubernetes.asks import read_bounds, read_workload
-from hybridgpu.consumers.kubernetes.chartvalues import OPERATOR_CHART, PLUGIN_CHART, chart_of, read_chart_values
+from hybridgpu.consumers.kubernetes.chartvalues import (
+    OPERATOR_CHART,
+    PLUGIN_CHART,
+    chart_of,
+    parts_of,
+    read_chart_values,
+)
 from hybridgpu.consumers.kubernetes.configmanager import OPERATOR, Settings
 from hybridgpu.consumers.kubernetes.configmaps import Held, judge_mig_key, read_config_map
 from hybridgpu.consumers.kubernetes.given import (
@@ -28,10 +34,11 @@ from hybridgpu.consumers.kubernetes.given import (
 from hybridgpu.consumers.kubernetes.nodes import read_node
 from hybridgpu.consumers.kubernetes.operands import PLUGIN_PROGRAM, read_operands
 from hybridgpu.consumers.kubernetes.policy import plugin_env, read_operator_values, read_policy
+from hybridgpu.consumers.kubernetes.wrappers import wrapped, wraps
 from hybridgpu.consumers.kubernetes.yamlrules import judge_yaml
 from hybridgpu.files.gotree import GoMap, GoNode
 from hybridgpu.files.kinds import Input, Kind
-from hybridgpu.files.manifest import Manifest, at, read_manifests
+from hybridgpu.files.manifest import Manifest, read_manifests
 from hybridgpu.files.source import Source, read_source
 from hybridgpu.files.where import in_file
 from hybridgpu.model.finding import Finding, Place
@@ -127,10 +134,9 @@ def _object(manifest: Manifest, found: _Found) -> None:
     elif node := read_node(manifest):
         found.nodes.append(node)
         found.mine.append(manifest)
-    elif manifest.kind == "HelmRelease":
-        chart = manifest.text("spec", "chart", "spec", "chart") or ""
-        if chart in (PLUGIN_CHART, OPERATOR_CHART):
-            _values(manifest, at(manifest.root, "spec", "values"), manifest.title, found, chart)
+    elif wraps(manifest):
+        for values in wrapped(manifest):
+            _values(values.manifest, values.root, manifest.title, found, values.chart)
     elif operands := read_operands(manifest):
         found.operands += operands
         found.mine.append(manifest)
@@ -139,16 +145,16 @@ def _object(manifest: Manifest, found: _Found) -> None:
 
 
 def _values(manifest: Manifest, root: GoNode | None, title: str, found: _Found, chart: str = "") -> None:
-    """Values of one of NVIDIA's two charts, or of a chart that brings them as parts."""
+    """Values of one of NVIDIA's two charts, or of a chart that brings them as parts; `chart` "": told by the values."""
     if not isinstance(root, GoMap):
         return
-    for part in (PLUGIN_CHART, OPERATOR_CHART) if not chart else ():
-        below = root.get(part)
-        if isinstance(below, GoMap):
-            _values(manifest, below, f"{title} {part}", found, part)
-            return
+    parts = parts_of(root) if chart not in (PLUGIN_CHART, OPERATOR_CHART) else ()
+    for part, below in parts:
+        _values(manifest, below, f"{title} {part}", found, part)
+    if parts:
+        return
     chart = chart or chart_of(root)
-    if not chart:
+    if chart not in (PLUGIN_CHART, OPERATOR_CHART):
         return
     found.mine.append(manifest)
     if chart == PLUGIN_CHART:
@@ -199,7 +205,7 @@ class _User:
 
 def _users(found: _Found) -> Iterator[_User]:
     for policy in found.policies:
-        if policy.config_name:
+        if policy.config_name and policy.plugin:
             place = policy.places.get("devicePlugin.config.name", policy.place)
             settings = Settings(policy.config_default or "", OPERATOR.fallbacks)
             yield _User(policy.config_name, policy.namespace, settings, plugin_env(policy), place, operator=True)
@@ -224,7 +230,9 @@ def _used(config_set: ConfigSet, users: Sequence[_User]) -> tuple[ConfigSet, ...
         if user.name == config_set.name and not elsewhere and selects not in found:
             used = replace(config_set, env=user.env, user=user.place, selector=user.selector, operator=user.operator)
             found[selects] = used if user.settings is None else replace(used, managed=True, settings=user.settings)
-    return tuple(found.values()) or (config_set,)
+    # One that is meant, though its pods cannot mount what is in another namespace, still says how the config is run.
+    meant = next((user for user in users if user.name == config_set.name and user.settings is None), None)
+    return tuple(found.values()) or (replace(config_set, env=meant.env) if meant else config_set,)
 
 
 def _twice(manifests: Iterable[Manifest]) -> Iterator[Finding]:

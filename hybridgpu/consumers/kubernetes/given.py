@@ -14,6 +14,7 @@ from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.consumers.kubernetes.node import Node
 from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Place
+from hybridgpu.model.labels import DEPLOY_PLUGIN, MIG_CONFIG, OUR_CONFIG, PLUGIN_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Policy:
 
     `namespace`: where the operator runs, "" if the file does not say. `places` has the place of each key that was
     given, by its path (`devicePlugin.config.name`). A value that is not given is None: what holds then, and what the
-    operator's chart sets otherwise, is the judge's business.
+    operator's chart sets otherwise, is the judge's business. `plugin`, `gfd`, `mig_manager`: whether it runs them.
     """
 
     title: str
@@ -106,6 +107,9 @@ class Policy:
     driver_enabled: bool | None = None
     auto_upgrade: bool | None = None
     tolerations: tuple[Toleration, ...] | None = None
+    plugin: bool = True
+    gfd: bool = True
+    mig_manager: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ class Operand:
 
     `program` is `device-plugin`, `gpu-feature-discovery`, `mps-control-daemon`, `mig-manager`, `dcgm-exporter`.
     `env` are its variables and command-line flags as variables; `config_map` the ConfigMap its config comes from, or
-    "". `settings`: those of the config-manager beside it, None where there is none.
+    "". `settings`: those of the config-manager beside it, None where there is none. `config_key` is the key of the
+    ConfigMap that its config file must be, "" where that is not told; `config_place` is where the ConfigMap is named,
+    `file_place` where the file is. `misspelt` are flags that it does not know, each with the right one.
     """
 
     title: str
@@ -126,6 +132,10 @@ class Operand:
     tolerations: tuple[Toleration, ...] = ()
     settings: Settings | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
+    config_key: str = ""
+    config_place: Place | None = None
+    file_place: Place | None = None
+    misspelt: tuple[tuple[str, str, Place], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +195,14 @@ class KubeNode:
         """Whether it offers GPUs, as far as the file shows: allocatable, else labels that say so."""
         if self.allocatable is not None:
             return any(self.allocatable.values())
-        return self.has_gpus and self.labels.get("nvidia.com/gpu.deploy.device-plugin") != "false"
+        return self.has_gpus and self.labels.get(DEPLOY_PLUGIN) != "false"
 
     @property
     def has_gpus(self) -> bool:
         """Whether it has GPUs at all, as far as the file shows."""
         count = label_number(self.labels.get("nvidia.com/gpu.count"))
         present = self.labels.get("nvidia.com/gpu.present") == "true" or bool(count)
-        chosen = {"nvidia.com/device-plugin.config", "nvidia.com/mig.config", "hybridgpu.io/config"} & set(self.labels)
+        chosen = {PLUGIN_CONFIG, MIG_CONFIG, OUR_CONFIG} & set(self.labels)
         return present or bool(chosen) or bool(self.allocatable and any(self.allocatable.values()))
 
 

@@ -13,10 +13,11 @@ from functools import cache
 from hybridgpu.consumers.kubernetes.devicemap import WHOLE
 from hybridgpu.consumers.kubernetes.replicated import PREFIX, SHARED
 from hybridgpu.model.catalogue import models
+from hybridgpu.model.labels import MIG_RESOURCE
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.spelling import is_slip, nearest
 
-MIG = f"{PREFIX}mig-"
+MIG = MIG_RESOURCE
 _DOMAIN = PREFIX.removesuffix("/")
 _QUOTA = ("requests.", "limits.")
 _OTHERS = frozenset(("gpumem", "gpumem-percentage", "gpucores", "gpu-mem", "gpu-core", "pgpu", "vgpu"))
@@ -52,7 +53,7 @@ def is_ours(name: str) -> bool:
     lower = rest.lower()
     if lower in _OTHERS:
         return False
-    return lower.startswith(("gpu", "mig")) or is_slip(lower, "gpu") or is_slip(lower, "gpu.shared")
+    return lower.startswith(("gpu", "mig")) or is_slip(lower, "gpu") or is_slip(lower, f"gpu{SHARED}")
 
 
 def quota_key(name: str) -> tuple[str, str]:

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from hybridgpu.consumers.kubernetes import miggenerated
+from hybridgpu.consumers.kubernetes import miggenerated, miginforce
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, MigFile
 from hybridgpu.consumers.kubernetes.migjudge import judge_mig_file
 from hybridgpu.consumers.kubernetes.migmanager import LABEL, STATE
-from hybridgpu.consumers.kubernetes.migparted import apply
-from hybridgpu.consumers.kubernetes.migspec import read_mig
+from hybridgpu.consumers.kubernetes.migparted import apply, walk
+from hybridgpu.consumers.kubernetes.migrules import NOT_CAPABLE
 from hybridgpu.consumers.kubernetes.node import Node, card_of
-from hybridgpu.consumers.kubernetes.policyjudge import mig_in_force
 from hybridgpu.files.quoting import listed, shown
-from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
 from hybridgpu.model.spelling import nearest
 
@@ -29,26 +26,56 @@ LABEL_WITHOUT_CONFIG = Rule(
     "Label the node with one of the configs of the file that mig-manager reads.",
     "mig-parted v0.15.0 cmd/nvidia-mig-manager; GPU Operator v26.3 assets/state-mig-manager; run",
 )
-RULES = (LABEL_WITHOUT_CONFIG,)
+LABEL_IN_FILE_ALONE = Rule(
+    "k8s-mig-label-of-a-file-alone",
+    Severity.INFO,
+    "A node's label names a MIG config of a file that no ClusterPolicy among the files names: it is taken to be the "
+    "one that mig-manager reads, by a setting that was not given.",
+    "Name its ConfigMap in migManager.config.name.",
+    "GPU Operator v26.3 assets/state-mig-manager",
+)
+RULES = (LABEL_WITHOUT_CONFIG, LABEL_IN_FILE_ALONE)
 
 
 def judge_mig(files: KubeFiles) -> Iterator[Finding]:
     """Findings on every MIG file: for the nodes that ask for its configs, alone for the rest; and on the labels."""
     asked: dict[int, dict[tuple[str, int], Node]] = {}
-    in_force = _files(files)
+    without: dict[str, list[KubeNode]] = {}
+    in_force = miginforce.in_force(files)
     for node in files.nodes:
         label = node.labels.get(LABEL, "")
         for file in in_force if label else ():
-            if node.cards is not None and label in names_of(file.text):
+            entries = (miginforce.configs(file.text) or {}).get(label)
+            if node.cards is None or entries is None:
+                continue
+            if not any(card.mig is not None for card in node.cards.cards):
+                if any(entry.enabled for entry, _ in walk(entries, node.cards)) and node not in without.get(label, ()):
+                    without.setdefault(label, []).append(node)
+            else:
                 asked.setdefault(id(file), {})[label, id(node.cards)] = node.cards
     for file in files.mig_files:
         met = asked.get(id(file), {})
-        alone = set(names_of(file.text)) - {label for label, _ in met}
+        alone = set(miginforce.configs(file.text) or ()) - {label for label, _ in met}
         found = list(judge_mig_file(file.text, file.where, None, alone))
         for (label, _), cards in met.items():
             found += judge_mig_file(file.text, file.where, cards, (label,))
         yield from dict.fromkeys(found)
+    for label, nodes in without.items():
+        yield _no_mig(label, nodes)
     yield from _labels(files)
+
+
+def _no_mig(label: str, nodes: Sequence[KubeNode]) -> Finding:
+    """Nodes that ask for a layout, and none of whose cards can be cut: told once, where they ask."""
+    first = nodes[0]
+    models = listed(dict.fromkeys(card.name for node in nodes if node.cards for card in node.cards.cards))
+    names = listed(node.name for node in nodes)
+    message = f"{names}: the label {LABEL} is {shown(label)}, which enables MIG, and {models} has no MIG"
+    hint = "remove the label, or set it to all-disabled"
+    related = tuple(
+        Related(node.label_places.get(LABEL, node.place), f"the label of {node.name}") for node in nodes[1:4]
+    )
+    return Finding(NOT_CAPABLE, first.label_places.get(LABEL, first.place), message, hint, related)
 
 
 def as_cut(files: KubeFiles) -> tuple[KubeNode, ...]:
@@ -56,7 +83,9 @@ def as_cut(files: KubeFiles) -> tuple[KubeNode, ...]:
 
     A config that fails, or that nobody knows, leaves the cards as they are seen.
     """
-    in_force = _files(files)
+    if not miginforce.is_managed(files):
+        return files.nodes
+    in_force = miginforce.in_force(files)
     done: dict[tuple[str, int], Node] = {}
     nodes = []
     for node in files.nodes:
@@ -71,12 +100,10 @@ def as_cut(files: KubeFiles) -> tuple[KubeNode, ...]:
     return tuple(nodes)
 
 
-def _cut(label: str, cards: Node, in_force: Sequence[MigFile]) -> Node:
-    for file in in_force:
-        config = read_mig(file.text).file
-        if config is not None and label in config.configs:
-            applied = apply(config.configs[label], cards)
-            return cards if applied.words else applied.node
+def _cut(label: str, cards: Node, files: Sequence[MigFile]) -> Node:
+    for _, entries in miginforce.named(label, files):
+        applied = apply(entries, cards)
+        return cards if applied.words else applied.node
     try:
         layouts = [(card, card.model, miggenerated.layout(label, card.model)) for card in cards.cards if card.model]
     except KeyError:
@@ -84,45 +111,30 @@ def _cut(label: str, cards: Node, in_force: Sequence[MigFile]) -> Node:
     return Node(tuple(card_of(model, card.index, layout) for card, model, layout in layouts))
 
 
-@lru_cache(maxsize=64)
-def names_of(text: str) -> tuple[str, ...]:
-    """The names of a MIG file's configs; () where mig-parted does not take it."""
-    file = read_mig(text).file
-    return tuple(file.configs) if file else ()
-
-
-def _files(files: KubeFiles) -> tuple[MigFile, ...]:
-    """The files that mig-manager reads: those that a policy names, or any where no policy is known."""
-    if not files.policies:
-        return files.mig_files
-    return tuple(file for policy in files.policies if policy.mig_config_name for file in mig_in_force(policy, files))
-
-
 def _labels(files: KubeFiles) -> Iterator[Finding]:
-    in_force = _files(files)
-    readable = all(read_mig(file.text).file for file in in_force)
+    in_force = miginforce.in_force(files)
+    readable = all(miginforce.configs(file.text) is not None for file in in_force)
+    known_to: dict[frozenset[str], frozenset[str] | None] = {}
     for node in files.nodes:
         label = node.labels.get(LABEL, "")
         if not label or not readable:
             continue
-        known = _known(node, files, in_force)
+        models = {card.model.name: card.model for card in node.cards.cards if card.model} if node.cards else {}
+        if (key := frozenset(models)) not in known_to:
+            known_to[key] = miginforce.labels(files, models.values())
+        known = known_to[key]
         if known is None or label in known:
             continue
         near = nearest(label, known)
         hint = f"did you mean {shown(near)}?" if near else f"the configs are {listed(sorted(known))}"
         message = f"{node.name}: the label {LABEL} is {shown(label)}, and there is no such MIG config"
+        place = node.label_places.get(LABEL, node.place)
         related = tuple(Related(file.place, file.source) for file in in_force[:1])
-        yield Finding(LABEL_WITHOUT_CONFIG, node.label_places.get(LABEL, node.place), message, hint, related)
-
-
-def _known(node: KubeNode, files: KubeFiles, in_force: tuple[MigFile, ...]) -> frozenset[str] | None:
-    """The configs that there are for a node; None where that is not known."""
-    own = frozenset(name for file in in_force for name in names_of(file.text))
-    if not files.policies:
-        # A file alone may not be the one in force: what NVIDIA has by itself is taken to be there too.
-        return own | miggenerated.names(models()) if in_force else None
-    if all(policy.mig_config_name for policy in files.policies):
-        return own if in_force else None
-    if node.cards is None:
-        return own | miggenerated.names(models())
-    return own | miggenerated.names(tuple({card.model for card in node.cards.cards if card.model}))
+        beside = next((file for file, _ in miginforce.named(label, files.mig_files)), None)
+        if beside is not None and all(policy.mig_config_name is None for policy in files.policies):
+            message = f"{message} among the generated ones; {beside.source} has it, and no policy names that"
+            hint = "name its ConfigMap in migManager.config.name, if the operator is not told otherwise"
+            related = (Related(beside.place, beside.source),)
+            yield Finding(LABEL_IN_FILE_ALONE, place, message, hint, related)
+            continue
+        yield Finding(LABEL_WITHOUT_CONFIG, place, message, hint, related)

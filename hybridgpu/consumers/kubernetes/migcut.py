@@ -6,17 +6,16 @@ its generated configs (`all-1g.10gb`, `all-disabled`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.given import KubeFiles
-from hybridgpu.consumers.kubernetes.migspec import MigEntry, read_mig
+from hybridgpu.consumers.kubernetes.migspec import MigEntry
 from hybridgpu.model.catalogue import models
-
-MIG_LABEL = "nvidia.com/mig.config"
-_ALL = "all-"
-_NONE_CUT = ("all-disabled", "")
+from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.labels import MIG_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +38,19 @@ def anything() -> Cut:
 def cut_of(files: KubeFiles) -> Cut:
     """What the configs in force make of the cards: those that nodes are labelled with, else all there are."""
     known: dict[str, Cut] = {}
-    for file in files.mig_files:
-        reading = read_mig(file.text)
-        if reading.file is None:
+    for file in miginforce.in_force(files):
+        configs = miginforce.configs(file.text)
+        if configs is None:
             return anything()
-        for name, entries in reading.file.configs.items():
+        for name, entries in configs.items():
             known[name] = known[name] | _of(entries) if name in known else _of(entries)
-    labels = {node.labels.get(MIG_LABEL, "") for node in files.nodes if node.has_gpus}
-    if labels - {""}:
-        return _union(known.get(label) or _generated(label) for label in labels)
+    asked: dict[str, dict[str, GpuModel]] = {}
+    for node in (node for node in files.nodes if node.has_gpus):
+        cards = node.cards.cards if node.cards else ()
+        asked.setdefault(node.labels.get(MIG_CONFIG, ""), {}).update({c.model.name: c.model for c in cards if c.model})
+    if set(asked) - {""}:
+        return _union(known.get(label) or _generated(label, models) for label, models in asked.items())
     return _union(known.values()) if known else anything()
-
-
-def named_configs(files: KubeFiles) -> frozenset[str]:
-    """The names of the configs in the mig-parted files."""
-    found = (read_mig(file.text).file for file in files.mig_files)
-    return frozenset(name for file in found if file is not None for name in file.configs)
 
 
 def _of(entries: Iterable[MigEntry]) -> Cut:
@@ -65,14 +61,11 @@ def _of(entries: Iterable[MigEntry]) -> Cut:
     return Cut(profiles, whole)
 
 
-def _generated(label: str) -> Cut:
-    """One of the operator's own configs, by its name."""
-    profile = label.removeprefix(_ALL)
-    if label in _NONE_CUT:
-        return Cut(frozenset(), whole=True)
-    if label.startswith(_ALL) and profile in anything().profiles:
-        return Cut(frozenset((profile,)), whole=False)
-    return anything()
+def _generated(label: str, models: Mapping[str, GpuModel]) -> Cut:
+    """One of the operator's own configs, by its name, on cards of these models; without a label no card is cut."""
+    layouts = miginforce.generated(label, models.values()) if label else (None,)
+    profiles = frozenset(profile for layout in layouts for profile in layout or ())
+    return Cut(profiles, whole=None in layouts) if layouts else anything()
 
 
 def _union(cuts: Iterable[Cut]) -> Cut:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Container, Iterator
 
 from hybridgpu.consumers.kubernetes import migrules as rules
+from hybridgpu.consumers.kubernetes.migmend import mend
 from hybridgpu.consumers.kubernetes.migparted import VENDOR, filter_id, gpu_instances, passes, walk
 from hybridgpu.consumers.kubernetes.migprofile import ProfileName, parse_profile
 from hybridgpu.consumers.kubernetes.migspec import MigEntry, MigFile, Wrong, read_mig
-from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.consumers.kubernetes.node import Card, Node
 from hybridgpu.consumers.kubernetes.treepath import Paths
 from hybridgpu.consumers.kubernetes.yamlrules import judge_number, judge_yaml
 from hybridgpu.files.gotree import GoMap
@@ -21,8 +22,9 @@ from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
-from hybridgpu.model.geometry import Misfit, arrange
+from hybridgpu.model.geometry import holds
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.misfit import explain
 
 _FULL = (8, 16)
 """How many cards a node has that is full."""
@@ -44,11 +46,11 @@ def judge_mig_file(
     if reading.wrong:
         paths = Paths(reading.yaml.root)
         findings += [_wrong(wrong, paths, where) for wrong in reading.wrong]
-    if reading.file is not None:
-        findings += _file(reading.file, where)
-        for name, entries in reading.file.configs.items():
-            if only is None or name in only:
-                findings += _Config(name, entries, where, node).findings()
+    findings += _file(reading.sound, where)
+    for name, entries in reading.sound.configs.items():
+        # What a node asks for of a file that is refused it does not get: then its configs are judged by themselves.
+        if reading.file is None or only is None or name in only:
+            findings += _Config(name, entries, where, node if reading.file else None).findings()
     return tuple(dict.fromkeys(findings))
 
 
@@ -59,18 +61,14 @@ def _wrong(wrong: Wrong, paths: Paths, where: Where) -> Finding:
     rule = rules.PROFILE if about == "profile" else rules.FORM
     said = paths.located(failure.node, failure.words)
     words = f"config {shown(wrong.config)}: {said}" if wrong.config else said
-    hint = rule.fix
-    name = getattr(failure.node, "name", "")
-    base, dot, attribute = name.rpartition("gb.")
-    if about == "profile" and dot and isinstance(parse_profile(f"{base}gb+{attribute}"), ProfileName):
-        hint = f"write {base}gb+{attribute}; the dot is only in names of Kubernetes resources"
-    return Finding(rule, where(failure.node.line, failure.node.column), words, hint)
+    words = f"{words}: mig-parted refuses the whole file"
+    return Finding(rule, where(failure.node.line, failure.node.column), words, mend(wrong) or rule.fix)
 
 
 def _file(file: MigFile, where: Where) -> Iterator[Finding]:
-    if file.configs and "all-disabled" not in file.configs:
+    if file.names and "all-disabled" not in file.names:
         first = next(iter(file.names.values()))
-        message = f"no config is called all-disabled; there is {listed(file.configs)}"
+        message = f"no config is called all-disabled; there is {listed(file.names)}"
         yield Finding(rules.NO_ALL_DISABLED, where(first.line, first.column), message, rules.NO_ALL_DISABLED.fix)
 
 
@@ -122,7 +120,7 @@ class _Config:
         names = {text: parse_profile(text) for text in entry.counts}
         wanted = Counter({name: entry.counts[t] for t, name in names.items() if isinstance(name, ProfileName)})
         whole = gpu_instances(+wanted)
-        misfits = {model: found for model in known if isinstance(found := arrange(model, whole), Misfit)}
+        misfits = [model for model in known if not holds(model, whole)]
         if not misfits or (not all_of_them and len(misfits) < len(known)):
             return
         profiles = {profile.name for model in known for profile in model.profiles}
@@ -133,8 +131,8 @@ class _Config:
                 message = f"no model of the catalogue has the profile {listed(unknown)}"
             yield self._at(rules.UNKNOWN_PROFILE, entry, unknown[0], message)
         elif all_of_them:
-            for misfit in misfits.values():
-                yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", misfit.reason)
+            for model in misfits:
+                yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", explain(model, whole).reason)
         else:
             asked = " + ".join(f"{count} x {text}" for text, count in whole.items())
             yield self._at(rules.DOES_NOT_FIT, entry, "mig-devices", f"{asked} fits on no model of the catalogue")
@@ -160,12 +158,13 @@ class _Config:
                     message = f"card {card.index} is to have MIG enabled and disabled"
                     yield self._at(rules.TWO_MODES, entry, "devices", message)
             return
-        plain = [entry for entry in self.entries if not entry.filters]
-        for at, entry in enumerate(plain):
-            for other in plain[:at]:
-                shared = other.devices is None or entry.devices is None or set(other.devices) & set(entry.devices)
-                if shared and other.enabled != entry.enabled:
-                    yield self._at(rules.TWO_MODES, entry, "devices", "an entry above has another mode for these cards")
+        # By mode, the cards that the entries above are for; None: all of them.
+        above: dict[bool, set[int | None]] = {True: set(), False: set()}
+        for entry in (entry for entry in self.entries if not entry.filters):
+            others = above[not entry.enabled]
+            if others if entry.devices is None else None in others or not others.isdisjoint(entry.devices):
+                yield self._at(rules.TWO_MODES, entry, "devices", "an entry above has another mode for these cards")
+            above[entry.enabled].update((None,) if entry.devices is None else entry.devices)
 
     def _covered(self) -> Iterator[Finding]:
         """Cards that no entry is for, or that cannot be what the config says: then it never asserts."""
@@ -174,10 +173,11 @@ class _Config:
             missing = [str(card.index) for card in self.node.cards if card.index not in met]
             if missing:
                 yield self._at(rules.PARTIAL, self.entries[0], "devices", f"no entry is for card {listed(missing)}")
-            for entry, card in walk(self.entries, self.node):
-                if entry.enabled and card.mig is None:
-                    message = f"card {card.index} ({card.name}) has no MIG"
-                    yield self._at(rules.NOT_CAPABLE, entry, "devices", message)
+            for entry, without in self._incapable().values():
+                names = listed(dict.fromkeys(card.name for card in without))
+                several = f"cards {listed(str(card.index) for card in without)} ({names}) have no MIG"
+                message = several if len(without) > 1 else f"card {without[0].index} ({names}) has no MIG"
+                yield self._at(rules.NOT_CAPABLE, entry, "devices", message)
         elif all(entry.devices is not None for entry in self.entries):
             cards = sorted({index for entry in self.entries for index in entry.devices or () if index >= 0})
             if self._whole(cards):
@@ -186,6 +186,14 @@ class _Config:
                 return
             message = f"only cards {listed(map(str, cards))} are in an entry: it holds on no node that has more"
             yield self._at(rules.PARTIAL, self.entries[0], "devices", message)
+
+    def _incapable(self) -> dict[int, tuple[MigEntry, list[Card]]]:
+        """By entry, the cards that are to have MIG enabled and have none."""
+        found: dict[int, tuple[MigEntry, list[Card]]] = {}
+        for entry, card in walk(self.entries, self.node) if self.node else ():
+            if entry.enabled and card.mig is None:
+                found.setdefault(id(entry), (entry, []))[1].append(card)
+        return found
 
     def _whole(self, cards: list[int]) -> bool:
         """Whether indices look like all of a node's: dealt out over several entries, or as many as a full node has."""

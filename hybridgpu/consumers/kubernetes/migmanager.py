@@ -13,14 +13,14 @@ from enum import StrEnum
 from hybridgpu.consumers.kubernetes.migparted import apply, assert_config, assert_mode
 from hybridgpu.consumers.kubernetes.migspec import read_mig, selected
 from hybridgpu.consumers.kubernetes.node import Node
+from hybridgpu.model.labels import DEPLOY, MIG_CONFIG, MIG_CONFIG_STATE
 
-LABEL, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+LABEL, STATE = MIG_CONFIG, MIG_CONFIG_STATE
 PAUSED = "paused-for-mig-change"
 OPERANDS = tuple(
-    f"nvidia.com/gpu.deploy.{name}"
-    for name in ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm")
+    f"{DEPLOY}{name}" for name in ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm")
 )
-CLIENT = "nvidia.com/gpu.deploy.client"
+CLIENT = f"{DEPLOY}client"
 
 
 class Obstacle(StrEnum):

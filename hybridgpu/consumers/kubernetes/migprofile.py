@@ -76,7 +76,7 @@ def _field(text: str, unit: str) -> int | str:
     digits = number.lstrip("+-0")
     if not _NUMBER.fullmatch(number) or len(digits) > 18:
         return f"malformed number in '%d{unit}'"
-    return int(number)
+    return -int(digits or "0") if number.startswith("-") else int(digits or "0")
 
 
 def _wrong_attribute(attributes: list[str]) -> str | None:

@@ -18,6 +18,8 @@ from hybridgpu.files.goyaml import load
 VERSION = "v1"
 ENTRY_KEYS = ("device-filter", "devices", "mig-enabled", "mig-devices")
 FILE_KEYS = ("version", "mig-configs")
+SLICE = "v1.MigConfigSpecSlice"
+"""What Go calls a config: the list of its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class MigFile:
     names: dict[str, GoKey]
 
 
+_NONE = MigFile({}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class Wrong:
     """A mistake in the form: in which config (None: in the file), and what."""
@@ -58,13 +63,17 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class MigReading:
-    """The file, or the words with which mig-parted refuses it, whichever config is asked for; `wrong` has them all."""
+    """The file, or the words with which mig-parted refuses it, whichever config is asked for; `wrong` has them all.
+
+    `sound` are the configs without a mistake of form: those of a file that is refused can still be judged.
+    """
 
     file: MigFile | None
     words: str | None
     wrong: tuple[Wrong, ...]
     error: GoError | None
     yaml: GoYaml
+    sound: MigFile
 
 
 def read_mig(text: str | bytes) -> MigReading:
@@ -72,14 +81,14 @@ def read_mig(text: str | bytes) -> MigReading:
     yaml = load(text)
     if yaml.root is None:
         error = yaml.error or GoError("", 1, 1)
-        return MigReading(None, f"Error parsing config file: unmarshal error: {error.words}", (), error, yaml)
+        return MigReading(None, f"Error parsing config file: unmarshal error: {error.words}", (), error, yaml, _NONE)
     if isinstance(yaml.root, GoScalar) and yaml.root.value is None:
-        return MigReading(MigFile({}, {}), None, (), None, yaml)
-    found = _file(yaml.root)
-    if isinstance(found, MigFile):
-        return MigReading(found, None, (), None, yaml)
-    words = f"Error parsing config file: unmarshal error: {JSON}{found[0].failure.words}"
-    return MigReading(None, words, found, None, yaml)
+        return MigReading(_NONE, None, (), None, yaml, _NONE)
+    sound, wrong = _file(yaml.root)
+    if not wrong:
+        return MigReading(sound, None, (), None, yaml, sound)
+    words = f"Error parsing config file: unmarshal error: {JSON}{wrong[0].failure.words}"
+    return MigReading(None, words, wrong, None, yaml, sound)
 
 
 def selected(file: MigFile, name: str) -> tuple[MigEntry, ...] | str:
@@ -102,37 +111,39 @@ def valid_config(text: str | bytes, name: str) -> str | None:
     return config if isinstance(config, str) else None
 
 
-def _file(root: GoNode) -> MigFile | tuple[Wrong, ...]:
+def _file(root: GoNode) -> tuple[MigFile, tuple[Wrong, ...]]:
+    """The configs that are sound, and every mistake of form; the program stops at the first."""
     spec = raw_object(root)
     if isinstance(spec, Mismatch):
-        return (Wrong(None, spec),)
-    version_node = spec.get("version")
-    if version_node is None and spec.entries:
-        return (Wrong(None, Refusal("unable to parse with missing 'version' field", spec, "version")),)
-    version = as_string(version_node) if version_node else ""
-    if isinstance(version, Mismatch):
-        return (Wrong(None, version),)
-    if version != VERSION:
-        return (Wrong(None, Refusal(f"unknown version: {version}", version_node or spec, "version")),)
-    wrong = [
+        return _NONE, (Wrong(None, spec),)
+    version = _version(spec)
+    configs = spec.get("mig-configs")
+    sound, wrong = _configs(configs, spec.key("mig-configs") or spec) if configs else (_NONE, ())
+    unknown = (
         Wrong(None, Refusal(f"unexpected field: {k.name}", k, "key"))
         for k, _ in spec.entries
         if k.name not in FILE_KEYS
-    ]
-    configs = spec.get("mig-configs")
-    file = _configs(configs, spec.key("mig-configs") or spec) if configs else MigFile({}, {})
-    if isinstance(file, MigFile):
-        return tuple(wrong) or file
-    return (*file, *wrong)
+    )
+    return sound, (*((Wrong(None, version),) if version else ()), *wrong, *unknown)
 
 
-def _configs(node: GoNode, key: GoKey | GoNode) -> MigFile | tuple[Wrong, ...]:
+def _version(spec: GoMap) -> Failure | None:
+    node = spec.get("version")
+    if node is None and spec.entries:
+        return Refusal("unable to parse with missing 'version' field", spec, "version")
+    version = as_string(node) if node else ""
+    if isinstance(version, Mismatch):
+        return version
+    return None if version == VERSION else Refusal(f"unknown version: {version}", node or spec, "version")
+
+
+def _configs(node: GoNode, key: GoKey | GoNode) -> tuple[MigFile, tuple[Wrong, ...]]:
     configs = raw_object(node)
     if isinstance(configs, Mismatch):
-        return (Wrong(None, replace(configs, type="map[string]v1.MigConfigSpecSlice")),)
+        return _NONE, (Wrong(None, replace(configs, type="map[string]v1.MigConfigSpecSlice")),)
     if not configs.entries:
-        return (Wrong(None, Refusal("at least one entry in 'mig-configs' is required", key, "configs")),)
-    found: dict[str, tuple[MigEntry, ...]] = {}
+        return _NONE, (Wrong(None, Refusal("at least one entry in 'mig-configs' is required", key, "configs")),)
+    sound: dict[str, tuple[MigEntry, ...]] = {}
     shape: list[Wrong] = []
     bad: list[Wrong] = []
     empty: list[Wrong] = []
@@ -140,18 +151,12 @@ def _configs(node: GoNode, key: GoKey | GoNode) -> MigFile | tuple[Wrong, ...]:
         if _nothing(value):
             empty.append(Wrong(name.name, Refusal(f"at least one entry in '{name.name}' is required", name, "configs")))
         elif not isinstance(value, GoList):
-            shape.append(Wrong(name.name, Mismatch(kind(value), "v1.MigConfigSpecSlice", value)))
+            shape.append(Wrong(name.name, Mismatch(kind(value), SLICE, value)))
+        elif wrong := [failure for item in value.items for failure in _wrong(item)]:
+            bad += (Wrong(name.name, failure) for failure in wrong)
         else:
-            entries = []
-            for item in value.items:
-                wrong = tuple(_wrong(item))
-                bad += [Wrong(name.name, failure) for failure in wrong]
-                if not wrong:
-                    entries.append(_entry(item))
-            found[name.name] = tuple(entries)
-    if bad or shape or empty:
-        return (*bad, *shape, *empty)
-    return MigFile(found, {name.name: name for name, _ in configs.entries})
+            sound[name.name] = tuple(_entry(item) for item in value.items)
+    return MigFile(sound, {name.name: name for name, _ in configs.entries}), (*bad, *shape, *empty)
 
 
 def _nothing(node: GoNode) -> bool:

@@ -161,7 +161,7 @@ def _without_config(files: KubeFiles) -> Iterator[tuple[str, Place, Mapping[str,
     the labels of the nodes where it runs."""
     given = {each.name for each in files.sets}
     for policy in files.policies:
-        if policy.config_name not in given or not policy.config_name:
+        if policy.plugin and (policy.config_name not in given or not policy.config_name):
             yield policy.title, policy.place, plugin_env(policy), bool(policy.config_name), {}
     users = {each.user for each in files.sets}
     for chart in files.charts:

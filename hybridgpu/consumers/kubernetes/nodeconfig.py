@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from hybridgpu.consumers.kubernetes.configmanager import CHART, EMPTY, LABEL, Died, choose
 from hybridgpu.consumers.kubernetes.given import Config, ConfigSet, KubeNode
-
-BY_HASH = "hybridgpu.io/config"
-"""The label by which files that hybridgpu rendered choose: a config's key, or its ConfigMap's name, ends with it."""
+from hybridgpu.model.labels import OUR_CONFIG
 
 _FILE = "CONFIG_FILE"
 
@@ -72,7 +70,7 @@ class NodeConfigs:
         if self.used:
             found = ((each, key_of(label, each)) for each in self.used_on(node))
             return tuple(Running(each, key) for each, key in found if key is not None)
-        if by_hash := self._of_hash(node.labels.get(BY_HASH, "")):
+        if by_hash := self._of_hash(node.labels.get(OUR_CONFIG, "")):
             return by_hash
         if label:
             return tuple(Running(each, label) for each in self._by_key.get(label, ()))
@@ -80,6 +78,7 @@ class NodeConfigs:
         return () if key == EMPTY or isinstance(key, Died) else (Running(self._loose[0], key, guess=True),)
 
     def _of_hash(self, label: str) -> tuple[Running, ...]:
+        """What the label of hybridgpu's own chooses: a config whose key, or whose ConfigMap's name, ends with it."""
         if label and label not in self._hashed:
             self._hashed[label] = tuple(
                 Running(each, config.key)

@@ -7,6 +7,7 @@ Sources: k8s-device-plugin v0.20.0 deployments/static, deployments/helm; GPU Ope
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from hybridgpu.consumers.kubernetes.configmanager import Settings
 from hybridgpu.consumers.kubernetes.given import Operand
@@ -15,6 +16,8 @@ from hybridgpu.consumers.kubernetes.settings import DISCOVERY, MPS_DAEMON, PLUGI
 from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest, at
+from hybridgpu.model.finding import Place
+from hybridgpu.model.spelling import is_slip, nearest
 
 PLUGIN_PROGRAM = "device-plugin"
 _MANAGER = "config-manager"
@@ -42,6 +45,25 @@ _NAMES = {
 }
 _SHELLS = ("sh", "bash")
 _FLAGS = {flag.name: flag.variables[0] for flag in (*DISCOVERY, *MPS_DAEMON, *PLUGIN)} | {"config-file": "CONFIG_FILE"}
+_ALL_FLAGS = frozenset(
+    (
+        *(*_FLAGS, "kubelet-socket", "cdi-feature-flags", "cdi-disable-hooks", "nvidia-cdi-hook-path"),
+        *(
+            "driver-root",
+            "dev-root",
+            "nvidia-ctk-path",
+            "container-driver-root",
+            "driver-root-ctr-path",
+            "help",
+            "version",
+            "h",
+            "v",
+            "c",
+        ),
+    )
+)
+"""Every flag of the plugin's command line."""
+
 _SOURCE = "/available-configs"
 
 
@@ -58,17 +80,23 @@ def read_operands(manifest: Manifest) -> tuple[Operand, ...]:
         if program is None or program == _MANAGER or program in found:
             continue
         env = {**read_env(container.get("env")), **_arguments(container)}
-        holder = container if manager is None else manager
+        mounted = _mounted(pod, container if manager is None else manager, env, managed=manager is not None)
         found[program] = Operand(
             title=manifest.title,
             program=program,
             namespace=manifest.namespace,
             place=manifest.place(container),
             env=env,
-            config_map=_config_map(pod, holder, env, managed=manager is not None),
+            config_map=_text(mounted.name),
             tolerations=read_tolerations(pod.get("tolerations")) or (),
             settings=settings,
             selector=read_selector(pod.get("nodeSelector")),
+            config_key=mounted.key,
+            config_place=manifest.place(mounted.name) if mounted.name else None,
+            file_place=next(
+                (manifest.place(word) for word in _word_nodes(container) if "config-file" in word.text), None
+            ),
+            misspelt=tuple(_misspelt(manifest, container)) if program == PLUGIN_PROGRAM else (),
         )
     return tuple(found.values())
 
@@ -129,8 +157,15 @@ def _settings(env: Mapping[str, str]) -> Settings:
     return Settings(env.get("DEFAULT_CONFIG", ""), fallbacks)
 
 
-def _config_map(pod: GoMap, container: GoMap, env: Mapping[str, str], *, managed: bool) -> str:
-    """The ConfigMap mounted where the config is looked for, or ""."""
+@dataclass(frozen=True, slots=True)
+class _Mounted:
+    """The ConfigMap mounted where the config is looked for: its name, and the key that the file is, "" if not told."""
+
+    name: GoNode | None = None
+    key: str = ""
+
+
+def _mounted(pod: GoMap, container: GoMap, env: Mapping[str, str], *, managed: bool) -> _Mounted:
     wanted = _SOURCE if managed else env.get("CONFIG_FILE", "")
     for mount in _items(container.get("volumeMounts")):
         path = _text(mount.get("mountPath")).rstrip("/")
@@ -138,9 +173,34 @@ def _config_map(pod: GoMap, container: GoMap, env: Mapping[str, str], *, managed
             volume = next(
                 (v for v in _items(pod.get("volumes")) if _text(v.get("name")) == _text(mount.get("name"))), None
             )
-            if name := _text(at(volume, "configMap", "name")):
-                return name
-    return ""
+            if _text(name := at(volume, "configMap", "name")):
+                return _Mounted(name, _key(at(volume, "configMap", "items"), mount, wanted, path))
+    return _Mounted()
+
+
+def _key(items: GoNode | None, mount: GoMap, wanted: str, path: str) -> str:
+    """The key that shows as the wanted file: by its own name, or by the one that `items` or `subPath` give it."""
+    file = _text(mount.get("subPath")) or wanted.removeprefix(path).lstrip("/")
+    if items is None:
+        return "" if "/" in file else file
+    return next((_text(item.get("key")) for item in _items(items) if _text(item.get("path")) == file), "")
+
+
+def _word_nodes(container: GoMap) -> Iterator[GoScalar]:
+    for key in ("command", "args"):
+        words = container.get(key)
+        yield from (item for item in words.items if isinstance(item, GoScalar)) if isinstance(words, GoList) else ()
+
+
+def _misspelt(manifest: Manifest, container: GoMap) -> Iterator[tuple[str, str, Place]]:
+    """Flags that are none of the plugin's but for a slip; those that are like none may be of another release."""
+    for word in _word_nodes(container):
+        flag = word.text.lstrip("-").partition("=")[0]
+        if not word.text.startswith("-") or flag in _ALL_FLAGS or not flag:
+            continue
+        near = nearest(flag, _ALL_FLAGS)
+        if near and is_slip(flag, near):
+            yield word.text.partition("=")[0], f"--{near}", manifest.place(word)
 
 
 def _items(node: GoNode | None) -> Iterator[GoMap]:

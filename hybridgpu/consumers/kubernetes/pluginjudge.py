@@ -27,6 +27,7 @@ from hybridgpu.files.tabs import with_tab
 from hybridgpu.files.where import Where
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Finding, Rule
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.spelling import nearest
 
@@ -126,7 +127,7 @@ class _Judge:
         """What the node's own cards make of it."""
         if self.node is None:
             return
-        done = consume(text, self.node, {"MPS_ROOT": "/run/nvidia/mps"} if self.env is None else self.env)
+        done = consume(text, self.node, {"MPS_ROOT": MPS_ROOT} if self.env is None else self.env)
         mig = any(card.mig for card in self.node.cards)
         if self.config.sharing == "mps" and mig:
             cards = listed(str(card.index) for card in self.node.cards if card.mig)

@@ -18,6 +18,7 @@ from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.spelling import nearest
 
 _CRD = "GPU Operator v26.3 config/crd nvidia.com_clusterpolicies.yaml"
@@ -52,7 +53,6 @@ NOT_CREATABLE = Rule(
 )
 RULES = (MISSPELT, VALUE, NOT_CREATED, NOT_CREATABLE)
 
-MPS_ROOT = "/run/nvidia/mps"
 STRATEGIES = ("none", "single", "mixed")
 _MIG_DEFAULTS = ("all-disabled", "")
 
@@ -160,6 +160,9 @@ def _policy(block: Block, title: str, *, chart: bool) -> Policy:
         driver_enabled=block.flag("driver.enabled"),
         auto_upgrade=block.flag("driver.upgradePolicy.autoUpgrade"),
         tolerations=read_tolerations(block.node("daemonsets.tolerations")),
+        plugin=block.flag("devicePlugin.enabled") is not False,
+        gfd=block.flag("gfd.enabled") is not False,
+        mig_manager=block.flag("migManager.enabled") is not False,
     )
 
 

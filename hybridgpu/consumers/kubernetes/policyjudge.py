@@ -76,9 +76,11 @@ def judge_policy(policy: Policy, files: KubeFiles) -> Iterator[Finding]:
     space = operator_namespace(policy, files)
     sets = [_Map(s.source, s.name, s.namespace, s.place) for s in files.sets if s.name]
     mig = [_Map(m.source, m.name, m.namespace, m.place) for m in files.mig_files if m.name]
-    yield from _named(policy, "devicePlugin.config.name", policy.config_name, space, sets, _taken(files))
+    if policy.plugin:
+        yield from _named(policy, "devicePlugin.config.name", policy.config_name, space, sets, _taken(files))
     named = {other.mig_config_name for other in files.policies if other.mig_config_name}
-    yield from _named(policy, "migManager.config.name", policy.mig_config_name, space, mig, named)
+    if policy.mig_manager:
+        yield from _named(policy, "migManager.config.name", policy.mig_config_name, space, mig, named)
 
 
 def judge_unused(files: KubeFiles) -> Iterator[Finding]:

@@ -62,9 +62,10 @@ def parse_quantity(text: str) -> Fraction | None:
         return number * Fraction(1 << _BINARY[suffix])
     exponent = _DECIMAL.get(suffix)
     if exponent is None:
-        if len(suffix.lstrip("eE+-0")) > _EXPONENT_DIGITS:
+        digits = suffix.lstrip("eE+-0")
+        if len(digits) > _EXPONENT_DIGITS:
             return None
-        exponent = int(suffix[1:] or "0")
+        exponent = int(digits or "0") * (-1 if "-" in suffix else 1)
     return number * (Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent))
 
 

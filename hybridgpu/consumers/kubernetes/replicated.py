@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from hybridgpu.files.gojson import Failure, Mismatch, Refusal, as_bool, as_int, as_string, kind, raw_object
 from hybridgpu.files.goprint import json_text
 from hybridgpu.files.gotree import GoKey, GoList, GoMap, GoNode, GoScalar
+from hybridgpu.model.labels import SHARED_SUFFIX
 
 SHARING_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 ENTRY_KEYS = ("name", "rename", "devices", "replicas")
 PREFIX = "nvidia.com/"
-SHARED = ".shared"
+SHARED = SHARED_SUFFIX
 FEWEST = 2
 _LONGEST_NAME = 63
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -15,10 +15,11 @@ from hybridgpu.consumers.kubernetes.given import Ask, KubeNode, Taint, Toleratio
 from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Place, Related
+from hybridgpu.model.labels import OURS
 from hybridgpu.model.spelling import is_slip
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
-_FOR_A_WHILE = ("hybridgpu.io/", "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_FOR_A_WHILE = (OURS, "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _MOST = 3
 
 

@@ -7,15 +7,22 @@ from hybridgpu.consumers.slurm import (
     conf,
     containerconf,
     detect,
+    devicenames,
+    deviceorder,
     gresconf,
     includes,
+    instances,
     merge,
     nodegres,
     nodeline,
+    nodelists,
+    plugins,
     powersave,
+    punctuation,
     registration,
     settings,
     shares,
+    weights,
 )
 from hybridgpu.consumers.slurm.conf import NodeRecord, SlurmFiles, load
 from hybridgpu.consumers.slurm.consume import GRES_NOT_GIVEN, Consumption, NodeResult, Registered, consume
@@ -27,12 +34,17 @@ from hybridgpu.consumers.slurm.release import NEWEST, RELEASES, Release, release
 
 RULES = (
     *settings.RULES,
+    *(*plugins.RULES, *nodelists.RULES, *weights.RULES),
     *(
         *conf.RULES,
         *includes.RULES,
         *nodeline.RULES,
         *nodegres.RULES,
+        *punctuation.RULES,
         *gresconf.RULES,
+        *devicenames.RULES,
+        *deviceorder.RULES,
+        *instances.RULES,
         *merge.RULES,
         *detect.RULES,
         *shares.RULES,

@@ -15,6 +15,7 @@ from hybridgpu.consumers.slurm.environment import TASK_LOSES_GPUS, lost_by_order
 from hybridgpu.consumers.slurm.includes import INCLUDE_NOT_GIVEN
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.nodeline import node_names
+from hybridgpu.consumers.slurm.plugins import task_plugins
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.values import flag
 from hybridgpu.consumers.slurm.verdict import Verdict
@@ -137,7 +138,7 @@ def judge(
     _judge_prolog(files, used, release, verdict)
     _judge_shared_memory(files, seen, release, verdict)
     _judge_flags_together(files, release, verdict)
-    _judge_devices(files, seen, used, verdict)
+    _judge_devices(files, seen, used, release, verdict)
     powersave.judge(files, {node.node.text("gres") for node in seen.values() if "gpu" in node.wants}, release, verdict)
     types = files.setting("GresTypes")
     if types is not None:
@@ -162,7 +163,7 @@ def _judge_controller(files: SlurmFiles, names: tuple[str, ...], release: Releas
     select = files.setting("SelectType")
     value = select.value if select else release.select_default
     shared = [name for name in names if name in SHARED]
-    if shared and value != "select/cons_tres":
+    if shared and value != "select/cons_tres" and value in release.setting_words["SelectType"]:
         types = files.setting("GresTypes")
         place = select.place if select else types.place if types else None
         verdict.note(
@@ -232,13 +233,15 @@ def _judge_flags_together(files: SlurmFiles, release: Release, verdict: Verdict)
         verdict.die(NEEDS_CONTAIN, space.place, f"{space.key}={space.value} with {said}, which lacks Contain")
 
 
-def _judge_devices(files: SlurmFiles, seen: Mapping[int, SeenNode], used: set[str], verdict: Verdict) -> None:
+def _judge_devices(
+    files: SlurmFiles, seen: Mapping[int, SeenNode], used: set[str], release: Release, verdict: Verdict
+) -> None:
     """cgroup.conf is judged only where it is among the inputs, and what it leaves out only where all of it is."""
     if files.cgroup is None or "gpu" not in used:
         return
     left_out = any(finding.rule is INCLUDE_NOT_GIVEN for finding in files.cgroup_findings)
     constrain = files.cgroup.get("constraindevices", (None,))[-1]
-    plugin = files.setting("TaskPlugin")
+    plugin, plugins = files.setting("TaskPlugin"), task_plugins(files, release)
     if constrain is None and left_out:
         return
     if constrain is None or flag(constrain.value) is not True:
@@ -249,7 +252,7 @@ def _judge_devices(files: SlurmFiles, seen: Mapping[int, SeenNode], used: set[st
             f", and nodes have {', '.join(_divided(seen))}: jobs on one card reach each other's part" if related else ""
         )
         verdict.note(CONSTRAIN_OFF, place, said + beside, related=related)
-    elif plugin is not None and "task/cgroup" not in plugin.value:
+    elif plugin is not None and "task/cgroup" not in (plugins or ()):
         verdict.note(
             CONSTRAIN_UNUSED, plugin.place, f"TaskPlugin={plugin.value} without task/cgroup, ConstrainDevices=yes"
         )

@@ -11,15 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import includes
+from hybridgpu.consumers.slurm.confkeys import GRES_KEYS
+from hybridgpu.consumers.slurm.joined import as_list
+from hybridgpu.consumers.slurm.keyplaces import belongs
 from hybridgpu.files.slurmlines import Include, OpenText, Pair, SlurmLine, read
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
-from hybridgpu.model.spelling import nearest
-
-GRES_KEYS = (
-    *("AutoDetect", "Count", "CPUs", "Cores", "File", "Files", "Flags", "Link", "Links", "MultipleFiles", "Name"),
-    *("NodeName", "Type"),
-)
-"""The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""
+from hybridgpu.model.spelling import is_slip, nearest
 
 _GRES_STARTS = ("autodetect", "name", "nodename")
 _SLURM_RECORDS = frozenset(
@@ -64,6 +61,9 @@ RULES = (UNREADABLE, UNKNOWN_KEY, DEFAULT_ADDRESS, DOUBLED_KEY)
 
 _FATAL = includes.FATAL | {UNREADABLE, UNKNOWN_KEY, DEFAULT_ADDRESS}
 
+
+_MOST_TOLD = 12
+"""So many allowed keys are told of; more help nobody."""
 
 _LEAVES_OUT = includes.FATAL | {includes.INCLUDE_NOT_GIVEN}
 """Where one of these was found, a part of the file was not read."""
@@ -129,11 +129,15 @@ class SlurmFiles:
     @property
     def complete(self) -> bool:
         """Whether what does not stand in slurm.conf is known not to be there: all of it was given and read."""
+        if "include" in self.settings:
+            return False
         return self.whole and not any(finding.rule in _LEAVES_OUT for finding in self.findings)
 
     @property
     def gres_complete(self) -> bool:
         """The same of gres.conf."""
+        if any(line.pairs and line.pairs[0].key.lower() == "include" for line in self.gres or ()):
+            return False
         return self.gres_known and not any(finding.rule in _LEAVES_OUT for finding in self.gres_findings)
 
     def setting(self, key: str) -> Pair | None:
@@ -266,14 +270,14 @@ def _read_slurm_conf(
     defaults: dict[str, Pair] = {}
     for line in lines:
         if not line.pairs:
-            found.append(unreadable(line.rest, line.rest_place))
+            found.append(unread(line))
             continue
         first = line.pairs[0]
         key = first.key.lower()
         if key not in _SLURM_RECORDS:
             settings.setdefault(key, []).append(_alone(line, found))
         elif line.rest:
-            found.append(unreadable(line.rest, line.rest_place))
+            found.append(unread(line))
         if key == "nodename" and first.value.lower() == "default":
             defaults = _merge_defaults(defaults, line, found)
             records.setdefault(key, []).append(line)
@@ -296,7 +300,7 @@ def settings_of(lines: Iterable[SlurmLine], found: list[Finding]) -> dict[str, t
         if line.pairs:
             settings.setdefault(line.pairs[0].key.lower(), []).append(_alone(line, found))
         else:
-            found.append(unreadable(line.rest, line.rest_place))
+            found.append(unread(line))
     return {key: tuple(pairs) for key, pairs in settings.items()}
 
 
@@ -307,7 +311,7 @@ def _alone(line: SlurmLine, found: list[Finding]) -> Pair:
         second = line.pairs[1]
         found.append(unreadable(f"{second.key}={second.value}", second.place, first.key))
     if line.rest:
-        found.append(unreadable(line.rest, line.rest_place))
+        found.append(unread(line))
     return first
 
 
@@ -336,7 +340,7 @@ def _gres_findings(lines: tuple[SlurmLine, ...]) -> list[Finding]:
     known = {key.lower() for key in GRES_KEYS}
     for line in lines:
         if line.rest or not line.pairs:
-            found.append(unreadable(line.rest, line.rest_place))
+            found.append(unread(line))
         if not line.pairs:
             continue
         first = line.pairs[0]
@@ -364,18 +368,28 @@ def _node_name_late(pair: Pair, line: SlurmLine) -> Finding:
     return Finding(UNKNOWN_KEY, pair.place, message, f"write {pair.key}={pair.value} {others}")
 
 
-def unreadable(text: str, place: Place, after: str | None = None) -> Finding:
+def unread(line: SlurmLine) -> Finding:
+    """A finding about the rest of a line."""
+    return unreadable(line.rest, line.rest_place, hint=as_list(line.pairs, line.rest))
+
+
+def unreadable(text: str, place: Place, after: str | None = None, hint: str = "") -> Finding:
     """A finding about text that Slurm's parser cannot go on from."""
     message = f"cannot read '{text}'" + (f" after {after}, which stands alone on its line" if after else "")
-    return Finding(UNREADABLE, place, message)
+    return Finding(UNREADABLE, place, message, hint)
 
 
 def unknown_key(pair: Pair, allowed: tuple[str, ...], words: str = "") -> Finding:
     """A finding about a key that is not among the allowed ones, with the nearest right one.
 
-    `words` introduce the list of the allowed ones; without them it is too long to be told.
+    `words` introduce the list of the allowed ones, where it is short enough to be told.
     """
     near = nearest(pair.key, allowed)
     hint = f"did you mean {near}?" if near else ""
-    told = f"; {words} {', '.join(sorted(allowed))}" if words else ""
+    if pair.key.lower() == "include":
+        hint = f"write Include {pair.value}, without '='"
+    elif not (near and is_slip(pair.key, near)):
+        hint = belongs(pair.key) or hint
+    short = allowed if len(allowed) <= _MOST_TOLD else ()
+    told = f"; {words} {', '.join(sorted(short))}" if words and (short or not allowed) else ""
     return Finding(UNKNOWN_KEY, pair.place, f"unknown key '{pair.key}'{told}", hint)

@@ -66,3 +66,9 @@ GRES_FLAGS = (
     "no_gpu_env",
 )
 """The words of gres.conf's Flags= that every release knows, in the order they are searched for."""
+
+GRES_KEYS = (
+    *("AutoDetect", "Count", "CPUs", "Cores", "File", "Files", "Flags", "Link", "Links", "MultipleFiles", "Name"),
+    *("NodeName", "Type"),
+)
+"""The keys of a gres.conf record, alike in all releases (S:src/interfaces/gres.c _gres_options)."""

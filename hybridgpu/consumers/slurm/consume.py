@@ -16,17 +16,23 @@ from hybridgpu.consumers.slurm import (
     collisions,
     containerconf,
     detect,
+    deviceorder,
     gresconf,
     hardware,
     includes,
+    instances,
     merge,
     nodegres,
     nodeline,
+    nodelists,
     otherlines,
+    plugins,
     registration,
     settings,
     shares,
+    weights,
 )
+from hybridgpu.consumers.slurm.causes import once
 from hybridgpu.consumers.slurm.conf import UNKNOWN_KEY, NodeRecord, SlurmFiles, unknown_key
 from hybridgpu.consumers.slurm.gresconf import Record
 from hybridgpu.consumers.slurm.gresindex import GresIndex
@@ -34,7 +40,7 @@ from hybridgpu.consumers.slurm.hardware import Hardware
 from hybridgpu.consumers.slurm.nodegres import SHARED, Wanted
 from hybridgpu.consumers.slurm.nvml import DetectedGpu
 from hybridgpu.consumers.slurm.release import RELEASES, Release, history
-from hybridgpu.consumers.slurm.unjudged import unjudged
+from hybridgpu.consumers.slurm.unjudged import left_open, unjudged
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Finding, Related, Rule, Severity
@@ -116,6 +122,7 @@ def consume(
     _read_gres_conf(files, overall)
     _judge_keys(files, release, overall)
     settings.judge(files, release, overall)
+    plugins.judge(files, release, overall)
     cgroupconf.judge(files, release, overall)
     containerconf.judge(files, release, overall)
     _judge_pushed(files, overall)
@@ -129,8 +136,11 @@ def consume(
     named = {name for mine in members for name in mine}
     otherlines.judge(files, named, release, overall)
     known = named if _all_nodes_known(files) else None
+    if known is not None:
+        nodelists.judge(files, known, release, overall)
+    weights.judge(files, names, release, overall)
     index = GresIndex((files.gres or ()) if names else (), known, release, overall)
-    judge = _Judge(files, names, index, release, detected or {}, open_rules)
+    judge = _Judge(files, names, index, release, detected or {}, open_rules, deviceorder.unconfined(files, release))
     results: dict[str, NodeResult] = {}
     for node, mine in zip(files.nodes, members, strict=True):
         for name in mine:
@@ -149,7 +159,7 @@ def consume(
 def _names(files: SlurmFiles, verdict: Verdict) -> tuple[str, ...]:
     """The names of GresTypes; where they may stand in a part that is not given, those that the files use."""
     types = files.setting("GresTypes")
-    if types is not None or files.complete:
+    if not left_open(files, "GresTypes"):
         return nodegres.contexts(types.value if types else "", types.place if types else None, verdict)
     tokens = (token for node in files.nodes for token in (node.text("gres") or "").split(","))
     used = [token.partition(":")[0].partition("(")[0] for token in tokens]
@@ -197,7 +207,7 @@ def _judge_pushed(files: SlurmFiles, verdict: Verdict) -> None:
 def _read_gres_conf(files: SlurmFiles, verdict: Verdict) -> None:
     """Without a single GresTypes name slurmd does not open gres.conf, so nothing in it can stop it."""
     types = files.setting("GresTypes")
-    if (types is not None and types.value.strip(",")) or (types is None and not files.complete):
+    if (types is not None and types.value.strip(",")) or left_open(files, "GresTypes"):
         verdict.take(files.gres_findings, files.gres_fatal)
     elif files.gres:
         message = "slurm.conf has no GresTypes: gres.conf is not read"
@@ -214,6 +224,7 @@ class _Judge:
     release: Release
     detected: Mapping[str, Sequence[DetectedGpu]]
     unjudged: frozenset[Rule] = frozenset()
+    unconfined: bool = False
     seen: dict[int, cluster.SeenNode] = field(default_factory=dict)
     by_line: dict[tuple[int, tuple[int, ...], tuple[DetectedGpu, ...] | None], NodeResult] = field(default_factory=dict)
     clean: dict[tuple[object, ...], NodeResult] = field(default_factory=dict)
@@ -263,17 +274,23 @@ class _Judge:
         auto = detect.in_force(local, self.index.autodetect, self.release, verdict)
         raw = gresconf.records(lines, self.names, has.cores, self.release, verdict)
         merge.validate(raw, self.names, verdict)
+        cut = any(line.rest for line in (node.line, *lines))
         if verdict.fatal:
-            return NodeResult(None, verdict.findings, True)
+            return NodeResult(None, once(verdict.findings, cut), True)
         detecting = auto is not None or not self.files.gres_complete
         records = merge.merge(raw, wants, self.names, detecting, place, verdict)
+        instances.judge(records, verdict)
+        if self.unconfined and not detecting:
+            deviceorder.judge(wants.get("gpu"), records, place, verdict)
+        if auto is not None and found is None:
+            instances.judge_detected(auto, wants.get("gpu"), place, verdict)
         if auto is not None:
             records = self._detect(auto, records, found, has, verdict)
         if not self.files.gres_complete:
             records = detect.assume(records, Pair("AutoDetect", "", place), verdict)
         records = shares.load(records, raw, self.names, self.release, verdict)
         if verdict.fatal:
-            return NodeResult(None, verdict.findings, True)
+            return NodeResult(None, once(verdict.findings, cut), True)
         invalid = registration.invalid_reason(
             wants, records, self.names, has, self.release, self._filed(records), node.names
         )
@@ -283,9 +300,12 @@ class _Judge:
             since = self._since(wants, records, has)
             blamed = registration.place_of(invalid, records, has, node.names)
             related = [Related(place, "the node's Gres= stands here")] if blamed else []
-            message = f"{node.names}: {invalid}{since}"
+            message = f"{invalid}{since}".replace(f" for node {node.names}", "").replace(f" on node {node.names}", "")
+            message = message.replace(f"node {node.names} only", "the node only")
             verdict.note(registration.NODE_INVALID, blamed or place, message, related=related)
-        return NodeResult(_offer(records, self.names), verdict.findings, False, invalid, _registered(records))
+        return NodeResult(
+            _offer(records, self.names), once(verdict.findings, cut), False, invalid, _registered(records)
+        )
 
     def _since(self, wants: Mapping[str, Wanted], records: list[Record], has: Hardware) -> str:
         """From which release on slurmctld finds fault with the records, in words; empty where every one does."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.consumers.slurm.conf import SlurmFiles, stops, unknown_key, unreadable
+from hybridgpu.consumers.slurm.conf import SlurmFiles, stops, unknown_key, unread, unreadable
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand
 from hybridgpu.consumers.slurm.release import Release, history
 from hybridgpu.consumers.slurm.values import flag, unsigned
@@ -119,7 +119,7 @@ def judge(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
 
 def _line_findings(line: SlurmLine, release: Release) -> Iterator[Finding]:
     if line.rest:
-        yield unreadable(line.rest, line.rest_place)
+        yield unread(line)
     if not line.pairs:
         return
     first = line.pairs[0]

@@ -18,6 +18,7 @@ from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
 from hybridgpu.model.finding import Place, Rule, Severity
 from hybridgpu.model.naming import gres_id
+from hybridgpu.model.spelling import nearest
 
 AUTODETECT_UNKNOWN = Rule(
     "slurm-autodetect-unknown",
@@ -114,7 +115,8 @@ def _known(pair: Pair, release: Release, verdict: Verdict) -> str:
             return value
     allowed = ", ".join(release.autodetect)
     message = f"AutoDetect={pair.value} is unknown to Slurm {release}; known are {allowed}"
-    verdict.note(AUTODETECT_UNKNOWN, pair.place, message)
+    near = nearest(text, release.autodetect)
+    verdict.note(AUTODETECT_UNKNOWN, pair.place, message, f"did you mean {near}?" if near else "")
     return ""
 
 
@@ -209,7 +211,7 @@ def _agree(record: Record, system: Record, cores: int) -> bool:
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
     parts = re.findall(r"[0-9]+|[^0-9]+", text)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+    return [(0, len(n := part.lstrip("0")), n) if part.isdigit() else (1, 0, part) for part in parts]
 
 
 def _by_file(record: Record) -> tuple[bool, list[tuple[int, int, str]]]:

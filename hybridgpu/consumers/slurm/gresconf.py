@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from hybridgpu.consumers.slurm import values
 from hybridgpu.consumers.slurm.conf import DOUBLED_KEY
+from hybridgpu.consumers.slurm.devicenames import NO_PATH, path_fault
 from hybridgpu.consumers.slurm.hostlist import BadHostlist, expand, unclosed
 from hybridgpu.consumers.slurm.hostsuffix import written_out
 from hybridgpu.consumers.slurm.nodegres import NOT_IN_TYPES, SHARED
+from hybridgpu.consumers.slurm.punctuation import instead
 from hybridgpu.consumers.slurm.release import Release
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair, SlurmLine
@@ -154,7 +156,8 @@ RULES = (
 class Record:
     """A GRES record as slurmd holds it while it merges: later steps change and split it.
 
-    `name` as written; `id` that of the GresTypes name it belongs to; `multiple` several files, one device.
+    `name` as written; `id` that of the GresTypes name it belongs to; `multiple` several files, one device;
+    `everywhere`: its line names no node.
     """
 
     name: str
@@ -170,6 +173,7 @@ class Record:
     cores: str | None = None
     links: str | None = None
     flags: frozenset[str] = field(default_factory=frozenset)
+    everywhere: bool = False
 
 
 def records(
@@ -224,6 +228,7 @@ class _Parser:
             has_file=False,
             shared=name.value in SHARED,
             place=line.place,
+            everywhere=starts_with_name,
         )
         self._files(line, record)
         record.flags = self._flags(line.get("flags"), record)
@@ -233,7 +238,7 @@ class _Parser:
         if known is None:
             allowed = ",".join(self.names) or "nothing"
             message = f"Name={name.value} is not in GresTypes (which has {allowed}): the record is dropped"
-            self.verdict.note(NOT_IN_TYPES, name.place, message)
+            self.verdict.note(NOT_IN_TYPES, name.place, message, instead(name.value, self.names))
             return None
         if known != name.value:
             self.verdict.note(NAME_CASE, name.place, f"Name={name.value}, but GresTypes has {known}")
@@ -262,6 +267,7 @@ class _Parser:
 
     def _files(self, line: SlurmLine, record: Record) -> None:
         single, multiple = line.get("file", "files"), line.get("multiplefiles")
+        sound = True
         for pair in (single, multiple):
             if pair is None:
                 continue
@@ -269,9 +275,14 @@ class _Parser:
                 record.files = expand(pair.value, self.release.hostlist_suffix, self.release.hostlist_unclosed)
             except BadHostlist as bad:
                 self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: {bad}", written_out(pair.value))
+                record.has_file, record.files, sound = True, (), False
+                continue
             if self.release.hostlist_unclosed and (token := unclosed(pair.value)):
                 self.verdict.die(BAD_FILE_LIST, pair.place, f"{pair.key}={pair.value}: '{token}' is not closed")
             record.has_file, record.count = True, len(record.files)
+            if fault := path_fault(pair.value, record.files):
+                self.verdict.die(NO_PATH, pair.place, f"{pair.key}={pair.value}: {fault[0]}", fault[1])
+                sound = False
             if not record.files and pair is single:
                 self.verdict.note(EMPTY_FILE, pair.place, f"{pair.key}= is empty")
         if multiple is None:
@@ -280,7 +291,7 @@ class _Parser:
         if single is not None:
             message = f"File={single.value} and MultipleFiles={multiple.value} are mutually exclusive"
             self.verdict.die(FILE_AND_MULTIPLE, multiple.place, message)
-        if len(record.files) < 2:
+        if len(record.files) < 2 and sound:
             message = f"MultipleFiles={multiple.value} is a single file"
             self.verdict.die(ONE_MULTIPLE_FILE, multiple.place, message, "use File instead")
 

@@ -7,12 +7,14 @@ Source: S:src/common/hostlist.c.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 _TOKEN = re.compile(r"(?:\[[^\[\]]*\]|[^\t, \n])+")
 _RANGE = re.compile(r"(\s*\+?([0-9]+))(?:([^0-9x-][^x-]*)?-\s*\+?([0-9]+)|-?)", re.ASCII)
 """strtoul's numbers: blanks and a plus before them, and anything but an x behind the first one; `1-` is 1."""
 _NUMBER_AT_END = re.compile(r"(?<![0-9])[0-9]{20,}\Z")
+_LAST_NUMBER = re.compile(r"[0-9]+\Z")
 _MAX_RANGE = 64 * 1024
 _MAX_NAMES = 16 * _MAX_RANGE
 _MAX_WIDTH = 256
@@ -128,3 +130,30 @@ def _numbers(ranges: str, token: str) -> list[str]:
         if len(numbers) > _MAX_NAMES:
             raise BadHostlist(f"'{_cut(token)}': this names more than {_MAX_NAMES} hosts or files")
     return numbers
+
+
+def folded(names: Sequence[str], most: int = 8) -> str:
+    """The names in their order as a list for people, runs of numbers in brackets: `gpu[01-03],login`."""
+    runs: list[list[str]] = []
+    for name in names:
+        before = runs[-1][-1] if runs else ""
+        if before and _next(before) == name:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    texts = [run[0] if len(run) == 1 else _bracketed(run[0], run[-1]) for run in runs]
+    return ",".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _next(name: str) -> str:
+    found = _LAST_NUMBER.search(name)
+    if not found or len(found[0]) > _MAX_WIDTH:
+        return ""
+    return f"{name[: found.start()]}{str(int(found[0]) + 1).zfill(len(found[0]))}"
+
+
+def _bracketed(first: str, last: str) -> str:
+    start, end = _LAST_NUMBER.search(first), _LAST_NUMBER.search(last)
+    if not start or not end:
+        return f"{first},{last}"
+    return f"{first[: start.start()]}[{start[0]}-{end[0]}]"

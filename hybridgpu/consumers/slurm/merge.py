@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hybridgpu.consumers.slurm.gresconf import Record
-from hybridgpu.consumers.slurm.nodegres import TYPE_AS_COUNT, Wanted
+from hybridgpu.consumers.slurm.nodegres import SHARED, TYPE_AS_COUNT, Wanted
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Related, Rule, Severity
 from hybridgpu.model.naming import gres_id
@@ -62,7 +62,7 @@ FEWER_THAN_CONFIGURED = Rule(
 COUNTS_DIFFER = Rule(
     "slurm-counts-differ",
     Severity.WARNING,
-    "gres.conf counts less of a GRES without device files than Gres= of slurm.conf: slurm.conf's count holds.",
+    "gres.conf counts a GRES without device files otherwise than Gres= of slurm.conf: slurm.conf's count holds.",
     "Let both say the same, or leave the record out of gres.conf.",
     "S:src/interfaces/gres.c _merge_gres2; slurmd -G on 22.05, 24.11, 26.05",
 )
@@ -128,6 +128,10 @@ def merge(
     for name in names:
         want = wants.get(name)
         pool = [record for record in records if record.id == gres_id(name)]
+        if want is not None and want.types and _only_counts(name, pool):
+            for record in _counted(want, pool, node_place, verdict):
+                _append(merged, record)
+            continue
         if want is not None and not want.types:
             _judge_count(want, pool, node_place, verdict)
         if want is not None and want.count:
@@ -140,6 +144,22 @@ def merge(
                     _append(merged, Record(name, gres_id(name), kind, missing, (), False, node_place))
         _judge_rest(name, pool, bool(want and want.count), node_place, verdict)
     return merged
+
+
+def _only_counts(name: str, pool: list[Record]) -> bool:
+    """Whether the records of a name but gpu say no more than how many there are: slurm.conf says the same, by type."""
+    return name != "gpu" and bool(pool) and not any(record.has_file or record.has_type for record in pool)
+
+
+def _counted(want: Wanted, pool: list[Record], node_place: Place | None, verdict: Verdict) -> list[Record]:
+    """What slurm.conf has of such a name: its own count, by type."""
+    count = sum(record.count for record in pool)
+    if count != want.count:
+        related = [Related(record.place, "counted here") for record in pool[:3] if record.place]
+        message = f"{want.name}: Gres= of slurm.conf has {want.count}, and gres.conf {count}; {want.count} holds"
+        verdict.note(COUNTS_DIFFER, node_place, message, related=related)
+    ids = gres_id(want.name)
+    return [Record(want.name, ids, kind, count, (), False, node_place) for kind, count in want.types if count]
 
 
 def _append(merged: list[Record], record: Record) -> None:
@@ -233,6 +253,6 @@ def _judge_rest(name: str, pool: list[Record], configured: bool, node_place: Pla
             continue
         if configured:
             _judge_cut(record, record.count, node_place, verdict)
-        else:
+        elif name in ("gpu", *SHARED) or record.has_file or not record.everywhere:
             message = f"Gres= of the node has no {name}: {record.count} of {_label(name, record.type)} have no effect"
             verdict.note(NOT_CONFIGURED, record.place, message)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybridgpu.consumers.slurm.punctuation import PUNCTUATION, instead, mended
 from hybridgpu.consumers.slurm.values import integer, multiplier
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.model.finding import Place, Rule, Severity
@@ -116,11 +117,18 @@ def contexts(gres_types: str, place: Place | None, verdict: Verdict) -> tuple[st
 def wanted(gres: str, names: tuple[str, ...], place: Place | None, verdict: Verdict) -> Mapping[str, Wanted]:
     """Read a node's Gres= for these context names; only names with a count above 0 are in the result."""
     tokens = [token for token in gres.split(",") if token]
+    mend = mended(gres, names)
+    if mend and mend.wrong:
+        verdict.note(PUNCTUATION, place, f"Gres={gres}: {mend.wrong}", f"write Gres={mend.text}")
     for token in tokens:
         name = token.partition(":")[0]
         if name not in names:
             allowed = ",".join(names) or "nothing"
-            verdict.note(NOT_IN_TYPES, place, f"Gres={token}: {name} is not in GresTypes (which has {allowed})")
+            message = f"Gres={token}: {name} is not in GresTypes (which has {allowed})"
+            hint = instead(name, names)
+            if mend and (hint or name.lower() == "gres"):
+                hint = f"{hint} Write Gres={mend.text}".strip()
+            verdict.note(NOT_IN_TYPES, place, message, hint)
     result: dict[str, Wanted] = {}
     for name in names:
         want = _wanted_of(name, tokens, place, verdict)

@@ -84,7 +84,7 @@ def _judge_partition(own: Mapping[str, Pair], all_: Mapping[str, Pair], release:
             None if pair.value.lower().startswith(_SELECT) else "takes CR_Core, CR_Socket, with or without _Memory",
         )
     if pair := own.get("suspendtime"):
-        bad(pair, suspend_fault(pair.value, release))
+        bad(pair, suspend_fault(pair.value))
     if pair := all_.get("oversubscribe") or all_.get("shared"):
         word, colon, _ = pair.value.lower().partition(":")
         known = word in (_SHARING[2:] if colon else _SHARING)

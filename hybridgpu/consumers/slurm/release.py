@@ -49,7 +49,8 @@ class Release:
     conf_keys: the keys of slurm.conf (read_config.c slurm_conf_options).
     defunct_keys: those of them that do nothing, whatever they say (read_config.c _defunct_option).
     setting_words: the comma-separated words that DebugFlags, SelectTypeParameters ... take, for keys whose words are
-        not the same in all releases (debug_str2flags, parse_select_type_param ...).
+        not the same in all releases (debug_str2flags, parse_select_type_param ...), and the plugins of SelectType
+        and its like (src/plugins), of PriorityType the default first.
     stops_on: settings that stop a daemon of this release and did not always (read_config.c _validate_and_set_defaults).
     partition_keys: the keys of a PartitionName line (read_config.c _parse_partitionname).
     node_keys: the keys of a NodeName line (read_config.c _parse_nodename).
@@ -170,8 +171,12 @@ _22_05 = Release(
     setting_words={
         "DebugFlags": (*DEBUG_FLAGS, "ExtSensors", "FrontEnd", "TimeCray", "WorkQ", "WorkQueue"),
         "PreemptMode": ("off", "cluster", "cancel", "requeue", "on", "suspend", "gang", "within"),
+        "PriorityType": ("priority/basic", "priority/multifactor"),
+        "ProctrackType": tuple(f"proctrack/{name}" for name in ("cgroup", "linuxproc", "pgid", "cray_aries")),
+        "SelectType": tuple(f"select/{name}" for name in ("cons_tres", "linear", "cons_res", "cray_aries")),
         "SelectTypeParameters": (*SELECT_PARAMETERS, *_OTHER_CONS),
         "State": ("cloud", "drain", "fail"),
+        "TaskPlugin": tuple(f"task/{name}" for name in ("affinity", "cgroup", "none", "cray_aries")),
         "TaskPluginParam": ("SlurmdOffSpec",),
     },
     stops_on=frozenset(("select-type", "partition-preempt")),
@@ -239,7 +244,12 @@ _23_11 = replace(
     major="23.11",
     defunct_keys=_23_02.defunct_keys
     | {"ExtSensorsFreq", "ExtSensorsType", "JobCredentialPrivateKey", "JobCredentialPublicCertificate"},
-    setting_words=_with(_23_02.setting_words, DebugFlags=("GLOB_SILENCE", "Sack"), SelectTypeParameters=_SHARING),
+    setting_words={
+        **_with(_23_02.setting_words, DebugFlags=("GLOB_SILENCE", "Sack"), SelectTypeParameters=_SHARING),
+        "PriorityType": ("priority/multifactor", "priority/basic"),
+        "SelectType": ("select/cons_tres", "select/linear", "select/cray_aries"),
+        "TaskPlugin": ("task/affinity", "task/cgroup", "task/cray_aries"),
+    },
     stops_on=_23_02.stops_on - {"select-type"} | {"submit-line", "linear-tree"},
     autodetect=("nvml", "rsmi", "oneapi", "nrt", "off"),
     hostlist_suffix=True,
@@ -258,12 +268,10 @@ _24_05 = replace(
     _23_11,
     major="24.05",
     defunct_keys=_23_11.defunct_keys - {"SchedulerAuth"} | {"CoreSpecPlugin", "PowerParameters", "PowerPlugin"},
-    setting_words=_but(
-        _with(_23_11.setting_words, DebugFlags=("AuditRPCs", "DBD_Agent", "TLS")),
-        "DebugFlags",
-        "ExtSensors",
-        "TimeCray",
-    ),
+    setting_words={
+        key: tuple(word for word in words if not word.endswith(("ExtSensors", "TimeCray", "cray_aries")))
+        for key, words in _with(_23_11.setting_words, DebugFlags=("AuditRPCs", "DBD_Agent", "TLS")).items()
+    },
     partition_keys=_23_11.partition_keys | {"ExclusiveTopo"},
     conf_keys=_23_11.conf_keys - {"SchedulerAuth"} | {"HashPlugin", "TLSParameters", "TLSType"},
     node_keys=_23_11.node_keys | {"RestrictedCoresPerGPU"},

@@ -53,11 +53,16 @@ PARTITION_NEVER_SUSPENDS = ("infinite", "-1")
 is the number 0 (S:src/common/read_config.c _validate_and_set_defaults, _parse_partitionname)."""
 
 
-def suspend_fault(value: str, release: Release) -> Fault:
+def suspend_fault(value: str) -> Fault:
     """What is wrong with a SuspendTime (_parse_suspend_time)."""
-    if value.lower() in NEVER_SUSPENDS or "suspend-time" not in release.stops_on:
+    if value.lower() in NEVER_SUSPENDS or 0 <= _number(value) < 2**32:
         return None
-    return None if 0 <= _number(value) < 2**32 else "takes seconds, NONE or INFINITE"
+    return "takes seconds, NONE or INFINITE"
+
+
+def _suspend(value: str, release: Release) -> Fault:
+    """SuspendTime of the cluster; up to 22.05 that of a partition only was looked at."""
+    return suspend_fault(value) if "suspend-time" in release.stops_on else None
 
 
 def split(value: str, at: str = ",") -> list[str]:
@@ -284,7 +289,7 @@ CHECKS: Mapping[str, Callable[[str, Release], Fault]] = {
     "SchedulerParameters": _sizes,
     "SelectTypeParameters": _select,
     "SlurmctldPort": _port,
-    "SuspendTime": suspend_fault,
+    "SuspendTime": _suspend,
     "TLSType": _tls,
     "TaskPluginParam": _task,
     **dict.fromkeys(types.LEVEL_KEYS, _level),

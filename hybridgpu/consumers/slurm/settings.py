@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from hybridgpu.consumers.slurm import settingtypes as types
 from hybridgpu.consumers.slurm.conf import SlurmFiles
 from hybridgpu.consumers.slurm.release import Release
-from hybridgpu.consumers.slurm.settingchecks import CHECKS, split, type_fault, unknown
+from hybridgpu.consumers.slurm.settingchecks import CHECKS, split, type_fault
 from hybridgpu.consumers.slurm.values import minutes, unsigned
 from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair
-from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
+from hybridgpu.model.finding import Place, Related, Rule, Severity
 
 BAD_SETTING = Rule(
     "slurm-bad-setting",
@@ -40,15 +40,7 @@ SETTING_MISSING = Rule(
     "S:src/common/read_config.c _validate_and_set_defaults, _load_slurmctld_host; slurmd -G on 22.05, 24.11, 26.05",
 )
 
-SELECT_UNKNOWN = Rule(
-    "slurm-select-type-unknown",
-    Severity.ERROR,
-    "There is no such plugin: slurmctld stops with a fatal error, and up to 23.02 every slurmd too.",
-    "Write SelectType=select/cons_tres.",
-    "S:src/interfaces/select.c select_g_init; slurmd -G on 22.05",
-)
-
-RULES = (BAD_SETTING, SETTINGS_EXCLUDE, SETTING_MISSING, SELECT_UNKNOWN)
+RULES = (BAD_SETTING, SETTINGS_EXCLUDE, SETTING_MISSING)
 
 
 def judge(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
@@ -67,10 +59,6 @@ def judge(files: SlurmFiles, release: Release, verdict: Verdict) -> None:
     for pairs_, message in _exclusions(files, release):
         related = [Related(pair.place, f"{pair.key}={pair.value} stands here") for pair in pairs_[1:]]
         verdict.die(SETTINGS_EXCLUDE, pairs_[0].place, message, related=related)
-    select = files.setting("SelectType")
-    if select and select.value not in types.SELECT_TYPES:
-        message = f"SelectType={select.value}: {unknown(select.value, types.SELECT_TYPES)}"
-        verdict.take([Finding(SELECT_UNKNOWN, select.place, message)], "select-type" in release.stops_on)
     if files.complete:
         _judge_missing(files, verdict)
 

@@ -118,9 +118,6 @@ PREEMPT_MODES: Mapping[str, str] = {
 }
 """The words of PreemptMode and what each stands for (preempt_mode_num)."""
 
-SELECT_TYPES = ("select/cons_tres", "select/linear", "select/cons_res", "select/cray_aries")
-"""SelectType: the plugins that some release we know has (src/plugins/select)."""
-
 HASHES = ("hash/k12", "hash/sha3")
 TLS_TYPES = ("tls/none", "tls/s2n")
 CERTIFICATES = ("certmgr/script",)

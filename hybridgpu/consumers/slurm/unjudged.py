@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hybridgpu.consumers.slurm import cluster, detect, gresconf, merge, nodegres, registration, shares
+from hybridgpu.consumers.slurm.confkeys import COMMON
+from hybridgpu.model.spelling import is_slip
 
 if TYPE_CHECKING:
     from hybridgpu.consumers.slurm.conf import SlurmFiles
@@ -41,9 +43,17 @@ def unjudged(files: SlurmFiles) -> frozenset[Rule]:
     rules: set[Rule] = set()
     if not files.complete:
         rules |= _OF_NODE_LINES
-        for key, resting in _WITHOUT_KEY.items():
-            if files.setting(key) is None:
-                rules |= resting
+    for key, resting in _WITHOUT_KEY.items():
+        if left_open(files, key):
+            rules |= resting
     if not files.gres_complete:
         rules |= _OF_GRES_CONF
     return frozenset(rules)
+
+
+def left_open(files: SlurmFiles, key: str) -> bool:
+    """Whether it is not known that a key of slurm.conf is not set: a part is not given, or a misspelt key means it."""
+    if files.setting(key) is not None:
+        return False
+    known = {other.lower() for other in COMMON}
+    return not files.complete or any(is_slip(other, key) for other in files.settings if other not in known)

@@ -72,7 +72,7 @@ def is_float(text: str) -> bool:
 
 def count(text: str) -> int | None:
     """Count= as slurmd computes it, in 64 bits without sign (-3 is a huge number); None where it refuses."""
-    found = re.match(r"[+-]?[0-9]+", text)
+    found = re.match(r"\s*[+-]?[0-9]+", text)
     digits = found[0] if found else "0"
     factor = multiplier(text[found.end() :] if found else text)
     if factor is None or not -(2**63) < integer(digits) < 2**63 - 1:

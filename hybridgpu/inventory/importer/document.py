@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -141,14 +142,20 @@ _Dumper.add_representer(str, _string)
 
 def _pair(key: str, value: Value) -> str:
     """`key: value` on one line."""
-    whole = _dump({key: value})
-    return whole[1:-1] if isinstance(value, list | tuple | dict) else f"{_word(key)}: {_word(value)}"
+    return _dump({key: value})[1:-1] if isinstance(value, list | tuple | dict) else f"{_word(key)}: {_word(value)}"
 
 
 def _word(value: Value) -> str:
     """A scalar outside of brackets, where a hostlist needs no quotes."""
-    text = _dump_block(value)
-    return text.removesuffix("...").rstrip()
+    if isinstance(value, str | int):
+        return _scalar(value)
+    return _dump_block(value)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _scalar(value: str | int) -> str:
+    """Remembered: an inventory says few words over and over, and the library takes its time for each."""
+    return _dump_block(value).removesuffix("...").rstrip()
 
 
 def _dump(data: Any) -> str:  # noqa: ANN401 - any tree of mappings, lists and scalars

@@ -7,10 +7,10 @@ which all of its nodes' lines begin, and what differs is said by the entries.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
+from itertools import chain, count, groupby, takewhile
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
@@ -75,13 +75,13 @@ def fold_hosts(names: Iterable[str]) -> str:
         text = ",".join([*([str(NodeSet.fromlist(short))] if short else []), *(n for n in every if _LARGE.search(n))])
     except NodeSetException:
         text = ""
-    return text if sorted(_expanded(text)) == sorted(every) else ",".join(every)
+    return text if sorted(_expanded(text, len(every))) == sorted(every) else ",".join(every)
 
 
-def _expanded(text: str) -> list[str]:
-    """The names of a list, none where it cannot be read."""
+def _expanded(text: str, most: int) -> list[str]:
+    """The names of a list, none where it cannot be read or has more of them."""
     try:
-        return list(expand(text))
+        return list(expand(text, most))
     except HostlistError:
         return []
 
@@ -95,16 +95,18 @@ def _classes(drafts: Sequence[NodeDraft]) -> list[_Class]:
             found.setdefault((*_kind(node), node.type), _Class([], type=node.type)).nodes.append(node)
         else:
             undecided.append(node)
+    of_kind = {key[:-1]: one for key, one in reversed(found.items())}
     for node in undecided:
-        key = next((key for key in found if key[:-1] == _kind(node)), (*_kind(node), None))
-        found.setdefault(key, _Class([])).nodes.append(node)
+        of_kind.setdefault(_kind(node), _Class([])).nodes.append(node)
+    every = {id(one): one for one in (*found.values(), *of_kind.values())}
     order = {id(node): at for at, node in enumerate(drafts)}
-    classes = sorted(found.values(), key=lambda one: min(order[id(node)] for node in one.nodes))
+    classes = sorted(every.values(), key=lambda one: min(order[id(node)] for node in one.nodes))
     taken: set[str] = set()
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(2))
     for one in classes:
         one.nodes.sort(key=lambda node: order[id(node)])
         one.keys, one.gres = _shared_keys(one.nodes), _shared_gres(one.nodes)
-        one.name = _name(one, taken)
+        one.name = _name(one, taken, numbers)
         taken.add(one.name)
     return classes
 
@@ -127,13 +129,16 @@ def _shared_gres(nodes: Sequence[NodeDraft]) -> str:
     return Counter(node.gres for node in nodes).most_common(1)[0][0]
 
 
-def _name(one: _Class, taken: set[str]) -> str:
-    """After the type or the models, with the number of GPUs, then a running number, where that is taken."""
+def _name(one: _Class, taken: set[str], numbers: Mapping[str, Iterator[int]]) -> str:
+    """After the type or the models, with the number of GPUs, then a running number, where that is taken.
+
+    `numbers`: by what a name begins with, the numbers that no name was tried with.
+    """
     node = one.nodes[0]
     base = one.type or "-".join(dict.fromkeys(whole_gpu_type(model) for model in node.gpus))
     base = re.sub(r"[^A-Za-z0-9._-]", "-", base).strip("._-")[: CLASS_NAME.longest - len("-64x-9999")] or "gpu"
-    names = (base, f"{base}-{len(node.gpus)}x", *(f"{base}-{at}" for at in range(2, len(taken) + 3)))
-    return next(name for name in names if name not in taken)
+    names = (base, f"{base}-{len(node.gpus)}x")
+    return next(name for name in chain(names, (f"{base}-{at}" for at in numbers[base])) if name not in taken)
 
 
 def _class_block(one: _Class) -> Block:
@@ -183,7 +188,7 @@ def _entry(nodes: Sequence[NodeDraft], one: _Class) -> Block:
     if node.kubernetes_name != "{host}":
         entries.append(Entry("kubernetesName", node.kubernetes_name))
     by_name = {n.name: dict(n.addresses) for n in nodes}
-    order = [by_name[host] for host in expand(hosts)]
+    order = [by_name[host] for host in expand(hosts, len(nodes))]  # too many are told when it is read
     ports = len({values.get("Port") for values in order}) == len(order)
     addresses = {key: number(_paired(key, [values[key] for values in order], ports)) for key, _ in node.addresses}
     own = _record(_own_keys(node, one)) | addresses
@@ -210,7 +215,7 @@ def _paired(key: str, values: Sequence[str], ports: bool) -> str:
         runs = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         return f"[{numbers[0]}-{numbers[-1]}]" if runs else f"[{','.join(values)}]"
     folded = fold_hosts(values)
-    return folded if _expanded(folded) == list(values) else ",".join(values)
+    return folded if _expanded(folded, len(values)) == list(values) else ",".join(values)
 
 
 def _record(keys: Iterable[tuple[str, str]]) -> dict[str, Value]:

@@ -10,14 +10,13 @@ from hybridgpu.consumers.kubernetes.given import KubeFiles, Toleration
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
 from hybridgpu.inventory.importer.document import Block, Entry, Value
 from hybridgpu.inventory.schema import NAMESPACE, PATH
+from hybridgpu.model.labels import CHART_TOLERATIONS, CLOSED, DEPLOY_OPERANDS, MPS_ROOT
 from hybridgpu.model.site import OPERATOR
 
 _DEFAULT_NAMESPACE = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
-_DEFAULT_ROOT = "/run/nvidia/mps"
 _CHARTS_OWN = (
-    ("CriticalAddonsOnly", "Exists", None, None),
-    ("nvidia.com/gpu", "Exists", None, "NoSchedule"),
-    ("hybridgpu.io/closed", "Exists", None, None),
+    *((one["key"], one["operator"], None, one.get("effect")) for one in CHART_TOLERATIONS),
+    (CLOSED, "Exists", None, None),
 )
 """Tolerations that the plugin's chart brings by itself, and hybridgpu's own: rendering adds them."""
 
@@ -34,8 +33,8 @@ def kubernetes_block(files: KubeFiles) -> Block:
     delivery, why = _delivery(files)
     namespace, guess = _namespace(files, delivery)
     entries = [Entry("delivery", delivery, why), Entry("namespace", namespace, guess)]
-    root = next(_roots(files), _DEFAULT_ROOT)
-    if root != _DEFAULT_ROOT and re.fullmatch(PATH.pattern, root):
+    root = next(_roots(files), MPS_ROOT)
+    if root != MPS_ROOT and re.fullmatch(PATH.pattern, root):
         entries.append(Entry("mpsRoot", root))
     tolerations = [_record(one) for one in _tolerations(files)]
     entries += [Entry("tolerations", tolerations)] if tolerations else []
@@ -48,7 +47,7 @@ def _delivery(files: KubeFiles) -> tuple[str, str]:
         return OPERATOR, ""
     if files.operands or any(one.managed for one in files.sets):
         return "device-plugin", ""
-    if any("nvidia.com/gpu.deploy.operands" in node.labels for node in files.nodes):
+    if any(DEPLOY_OPERANDS in node.labels for node in files.nodes):
         return OPERATOR, "the operator's labels are on the nodes"
     if any(one.namespace == _DEFAULT_NAMESPACE[OPERATOR] for one in files.sets):
         return OPERATOR, f"the configs are in the namespace {_DEFAULT_NAMESPACE[OPERATOR]}"

@@ -11,26 +11,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hybridgpu.consumers.kubernetes import miginforce
 from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
-from hybridgpu.consumers.kubernetes.migmanager import LABEL as MIG_LABEL
 from hybridgpu.consumers.kubernetes.migparted import apply
-from hybridgpu.consumers.kubernetes.migspec import read_mig
 from hybridgpu.consumers.kubernetes.node import node_of
 from hybridgpu.consumers.kubernetes.nodeconfig import NodeConfigs
 from hybridgpu.consumers.kubernetes.pluginconfig import PluginConfig, read_config
 from hybridgpu.consumers.kubernetes.replicated import FEWEST
 from hybridgpu.inventory.importer.models import Counts, of_label
-from hybridgpu.inventory.importer.sharing import Shares, counts, spread
-from hybridgpu.model.catalogue import models
+from hybridgpu.inventory.importer.sharing import MOST_CARDS, Shares, counts, deal, spread
 from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.labels import MIG_CONFIG, SHARED_SUFFIX
 from hybridgpu.model.sharing import Mode
 
 _PREFIX = "nvidia.com/"
 _INSTANCES = re.compile(rf"{_PREFIX}mig-([0-9]+g\.[0-9]+gb[a-z.-]*)")
-_GENERATED = re.compile(r"all-([0-9]+g\.[0-9]+gb(?:\+me)?)")
-"""Configs that the operator makes for each profile (mig-parted deployments/container, config-default.yaml)."""
-_NO_MIG = "all-disabled"
 _OF_SINGLE = re.compile(r"-MIG-([0-9]+g\.[0-9]+gb[a-z.+-]*?)(-SHARED)?$", re.IGNORECASE)
 
 
@@ -39,7 +35,7 @@ class KubeView:
     """A node with GPUs in Kubernetes. `model` and `count` are None where nothing says them.
 
     `shares` is None where nothing says how GPUs are shared; `guess` is why it is a guess. `layout` is how each card is
-    cut, () where none is or where it is not known.
+    cut, () where none is or where it is not known; `lost`: instances that are there and fit on no such cards.
     """
 
     node: KubeNode
@@ -48,6 +44,7 @@ class KubeView:
     shares: Shares | None
     layout: tuple[Counts | None, ...] = ()
     guess: str = ""
+    lost: str = ""
 
 
 class KubeSide:
@@ -55,6 +52,7 @@ class KubeSide:
 
     def __init__(self, files: KubeFiles) -> None:
         self.files, self.configs = files, NodeConfigs(files.sets)
+        self.mig_files = miginforce.in_force(files)
 
 
 def kube_view(node: KubeNode, side: KubeSide, model: GpuModel | None, cards: int | None) -> KubeView:
@@ -63,9 +61,11 @@ def kube_view(node: KubeNode, side: KubeSide, model: GpuModel | None, cards: int
     model = of_label(node.labels.get(f"{_PREFIX}gpu.product", "")) or model
     config = _config(node, side.configs)
     count = cards or _count(node, config)
-    layout, guess = _layout(node, files, model, count)
+    layout, guess = _layout(node, side, model, count)
     shares = _shares(node, files, config, layout)
-    return KubeView(node, model, count or (len(layout) or None), shares, layout, guess)
+    lost = " + ".join(f"{number} x {profile}" for profile, number in counts(_instances(node)))
+    lost = lost if guess and not layout else ""
+    return KubeView(node, model, count or (len(layout) or None), shares, layout, guess, lost)
 
 
 def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
@@ -76,7 +76,7 @@ def _count(node: KubeNode, config: PluginConfig | None) -> int | None:
         return counted or None
     if node.cards and node.cards.cards:
         return len(node.cards.cards)
-    held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu.shared")
+    held = (node.allocatable or {}).get(f"{_PREFIX}gpu") or (node.allocatable or {}).get(f"{_PREFIX}gpu{SHARED_SUFFIX}")
     replicas = _replicas(config) or 1
     return held // replicas or None if held else None
 
@@ -132,34 +132,46 @@ def _strategy(node: KubeNode, files: KubeFiles, config: PluginConfig | None) -> 
 
 
 def _layout(
-    node: KubeNode, files: KubeFiles, model: GpuModel | None, count: int | None
+    node: KubeNode, side: KubeSide, model: GpuModel | None, count: int | None
 ) -> tuple[tuple[Counts | None, ...], str]:
     """How each card is cut, and why that is a guess."""
-    name = node.labels.get(MIG_LABEL, "")
-    for file in files.mig_files if name and model and count else ():
-        read = read_mig(file.text).file
-        if read and model and count and name in read.configs:
-            after = apply(read.configs[name], node_of(model, count)).node
+    name = node.labels.get(MIG_CONFIG, "")
+    for _, entries in miginforce.named(name, side.mig_files) if name else ():
+        if model and count:
+            after = apply(entries, node_of(model, count)).node
             return tuple(counts(i.profile for i in c.instances) or None for c in after.cards), ""
-    if (alike := _GENERATED.fullmatch(name)) and count and (most := _most(alike[1], model)):
-        return (((alike[1], most),),) * count, "" if model else f"mig.config is {name}, and the model is not known"
-    if name == _NO_MIG:
+    made = miginforce.generated(name, [model] if model else ()) if name else ()
+    if made and not any(made):
         return (), ""
+    alike = max((cut for cut in made if cut), key=len, default=())
+    if alike and count and all(set(cut or ()) == set(alike) for cut in made):
+        return (counts(alike),) * count, "" if model else f"mig.config is {name}, and the model is not known"
     total = counts(_instances(node))
     cards = count if node.labels.get(f"{_PREFIX}mig.strategy") != "single" else None
-    spread_out = spread(total, cards) if total else ()
-    return spread_out, "instances are counted, not told apart by card" if spread_out else ""
+    if not total:
+        return (), ""
+    whole = _whole(node)
+    cut = cards - whole if cards and whole < cards else cards
+    dealt = spread(total, cut) or deal(total, cut or MOST_CARDS, model)
+    while not cut and dealt and dealt[-1] is None:
+        dealt = dealt[:-1]
+    dealt = (*dealt, *(None,) * ((cards or 0) - (cut or 0))) if dealt else ()
+    return dealt, "instances are counted, not told apart by card"
 
 
-def _most(profile: str, model: GpuModel | None) -> int:
-    """How many of a profile fill a card of the model, or of any."""
-    found = (one.profile(profile) for one in ([model] if model else models()))
-    return max((one.max_count for one in found if one), default=0)
+def _whole(node: KubeNode) -> int:
+    """How many whole cards the node offers beside its instances."""
+    held = node.allocatable or {}
+    return -(-held.get(f"{_PREFIX}gpu", 0) // (label_number(node.labels.get(f"{_PREFIX}gpu.replicas")) or 1))
 
 
 def _instances(node: KubeNode) -> Iterator[str]:
     """The profile of each MIG instance, from allocatable or from feature discovery's labels."""
-    held = {**_counted(node.labels), **(node.allocatable or {})}
+    offered = {
+        resource: -(-number // (label_number(node.labels.get(f"{resource}.replicas")) or 1))
+        for resource, number in (node.allocatable or {}).items()
+    }
+    held = {**offered, **_counted(node.labels)}
     for resource, number in held.items():
         if found := _INSTANCES.fullmatch(resource):
             yield from [found[1].replace(".me", "+me").replace(".gfx", "+gfx")] * min(number, 512)

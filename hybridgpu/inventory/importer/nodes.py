@@ -53,8 +53,9 @@ SPLIT_IMPOSSIBLE = Rule(
 SHARING_LOST = Rule(
     "import-sharing-lost",
     Severity.ERROR,
-    "An inventory cannot share GPUs so, because what comes of it in Kubernetes breaks or gives a card out twice.",
-    "See docs/inventory.md on replicas and renameByDefault.",
+    "An inventory cannot share GPUs so, because what comes of it in Kubernetes breaks or gives a card out twice, or no "
+    "such cards hold the MIG instances that are counted.",
+    "See docs/inventory.md on replicas, renameByDefault and layouts.",
     "docs/inventory.md",
 )
 
@@ -180,6 +181,12 @@ class Drafting:
     def _legal(self, source: NodeSource, shares: Shares, gpus: tuple[GpuModel, ...], guesses: dict[str, str]) -> Shares:
         """The shares as far as an inventory takes them."""
         place = source.kube.node.place if source.kube else source.place
+        if source.kube and source.kube.lost and shares.mode is not Mode.MIG:
+            guesses["sharing"] = f"its MIG instances ({source.kube.lost}) fit on no such cards"
+            message = (
+                f"{source.name}: {source.kube.lost} fit on no {len(gpus)} x {gpus[0].name}; {shares.mode} is put down"
+            )
+            self.told.add(SHARING_LOST, place, message)
         if shares.mode is Mode.MPS and shares.replicas and shares.replicas > mps_limit(gpus):
             guesses["sharing"] = f"{shares.replicas} replicas are more than MPS takes"
             message = f"{source.name}: {shares.replicas} replicas, and MPS takes {mps_limit(gpus)}"

@@ -11,10 +11,11 @@ from hybridgpu.inventory.importer.models import Counts, holds
 from hybridgpu.inventory.importer.slurmview import SlurmView, usual
 from hybridgpu.inventory.indices import shown_indices
 from hybridgpu.model.catalogue import models
+from hybridgpu.model.geometry import Misfit, arrange
 from hybridgpu.model.gpu import GpuModel
 from hybridgpu.model.sharing import Mode
 
-_MOST_CARDS = 16
+MOST_CARDS = 16
 """More cards than this no node has whose MIG instances are counted and its cards are not."""
 
 
@@ -52,13 +53,39 @@ def spread(total: Counts, cards: int | None) -> tuple[Counts, ...]:
 
     Where nobody says which instance is on which card: AutoDetect, and labels.
     """
-    for number in (cards,) if cards else range(1, _MOST_CARDS + 1):
+    for number in (cards,) if cards else range(1, MOST_CARDS + 1):
         if any(count % number for _, count in total):
             continue
         each = tuple((profile, count // number) for profile, count in total)
         if any(holds(model, (each,)) for model in models()):
             return (each,) * number
     return ()
+
+
+def deal(total: Counts, cards: int, model: GpuModel | None) -> tuple[Counts | None, ...]:
+    """Instances dealt out over so many cards, large ones first, each on the first card that holds it beside the others.
+
+    None for cards that are left over; () where they do not all fit on cards of the model, or of any where it is None.
+    """
+    for one in (model,) if model else models():
+        dealt = _dealt(total, cards, one)
+        if dealt:
+            return (*(counts(cut.elements()) for cut in dealt), *(None,) * (cards - len(dealt)))
+    return ()
+
+
+def _dealt(total: Counts, cards: int, model: GpuModel) -> list[Counter[str]]:
+    sizes = {profile.name: profile.size for profile in model.profiles}
+    if any(profile not in sizes for profile, _ in total) or sum(n for _, n in total) > cards * model.slices:
+        return []
+    filled: list[Counter[str]] = []
+    for profile in sorted(Counter(dict(total)).elements(), key=lambda name: -sizes[name]):
+        card = next((c for c in filled if not isinstance(arrange(model, c + Counter([profile])), Misfit)), None)
+        if card is None:
+            card = Counter()
+            filled.append(card)
+        card[profile] += 1
+    return filled if len(filled) <= cards else []
 
 
 def block(shares: Shares, gpus: Sequence[GpuModel]) -> Block:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridgpu.model.labels import OUR_CONFIG
 from hybridgpu.model.sharing import Mode
 from hybridgpu.model.site import KubernetesCluster
 from hybridgpu.render.kubernetes import tolerations
-from hybridgpu.render.kubernetes.config import CONFIG_LABEL, PluginConfig
+from hybridgpu.render.kubernetes.config import PluginConfig
 from hybridgpu.render.kubernetes.yamltext import Literal, dump
 
 _FALLBACK = ["named", "single"]
@@ -28,7 +29,7 @@ def values(config: PluginConfig, cluster: KubernetesCluster) -> dict[str, Any]:
     # The chart writes the key unquoted: a bare hash such as 3795448e16 would be a number there.
     given: dict[str, Any] = {
         "config": {"map": {f"config-{config.hash}": Literal(dump(config.data))}, "fallbackStrategies": _FALLBACK},
-        "nodeSelector": {CONFIG_LABEL: config.hash},
+        "nodeSelector": {OUR_CONFIG: config.hash},
         "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
         "devicePlugin": {"enabled": config.visible is None},
         "gfd": {"enabled": True},
@@ -65,11 +66,11 @@ def split_objects(config: PluginConfig, cluster: KubernetesCluster) -> list[dict
     assert config.visible is not None  # noqa: S101 - asked for split nodes only
     name = f"hybridgpu-device-plugin-{config.hash}"
     meta = {"name": name, "namespace": cluster.namespace, "labels": {"app.kubernetes.io/managed-by": "hybridgpu"}}
-    labels = {"app.kubernetes.io/name": "hybridgpu-device-plugin", CONFIG_LABEL: config.hash}
+    labels = {"app.kubernetes.io/name": "hybridgpu-device-plugin", OUR_CONFIG: config.hash}
     pod = {
         "priorityClassName": "system-node-critical",
         **({"runtimeClassName": cluster.runtime_class} if cluster.runtime_class else {}),
-        "nodeSelector": {CONFIG_LABEL: config.hash},
+        "nodeSelector": {OUR_CONFIG: config.hash},
         "tolerations": tolerations.merged(tolerations.CHART, cluster.tolerations),
         "containers": [_plugin(config, cluster)],
         "volumes": [

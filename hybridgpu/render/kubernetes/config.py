@@ -14,9 +14,6 @@ from typing import Any
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import KubernetesCluster, NodeBody
 
-CONFIG_LABEL = "hybridgpu.io/config"
-CLOSED_TAINT = "hybridgpu.io/closed"
-
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridgpu.model.labels import CLOSED, DEPLOY_PLUGIN, MIG_CONFIG, OUR_CONFIG, PLUGIN_CONFIG
 from hybridgpu.model.sharing import Scheduler
 from hybridgpu.model.site import OPERATOR, KubernetesCluster, NodeBody
-from hybridgpu.render.kubernetes.config import CLOSED_TAINT, CONFIG_LABEL, in_kubernetes, plugin_config
+from hybridgpu.render.kubernetes.config import in_kubernetes, plugin_config
 from hybridgpu.render.kubernetes.migparted import layout_name
 from hybridgpu.render.kubernetes.offer import expected
 
@@ -20,7 +21,7 @@ def node_side(body: NodeBody, cluster: KubernetesCluster | None) -> dict[str, An
         return None
     config = plugin_config(body, cluster)
     is_open = Scheduler.KUBERNETES in body.owners
-    taint = {"key": CLOSED_TAINT, "value": "owner", "effect": "NoSchedule"}
+    taint = {"key": CLOSED, "value": "owner", "effect": "NoSchedule"}
     return {
         "delivery": cluster.delivery,
         "namespace": cluster.namespace,
@@ -37,10 +38,10 @@ def _labels(body: NodeBody, cluster: KubernetesCluster, config: str, *, is_open:
     """Labels to set; None: to be absent."""
     if cluster.delivery != OPERATOR:
         # A label left by a release with several keys would crash the sidecar of ours.
-        return {CONFIG_LABEL: config if is_open else None, "nvidia.com/device-plugin.config": None}
+        return {OUR_CONFIG: config if is_open else None, PLUGIN_CONFIG: None}
     return {
-        CONFIG_LABEL: None,
-        "nvidia.com/device-plugin.config": config,
-        "nvidia.com/mig.config": layout_name(body),
-        "nvidia.com/gpu.deploy.device-plugin": "true" if is_open else "false",
+        OUR_CONFIG: None,
+        PLUGIN_CONFIG: config,
+        MIG_CONFIG: layout_name(body),
+        DEPLOY_PLUGIN: "true" if is_open else "false",
     }

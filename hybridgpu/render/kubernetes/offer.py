@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hybridgpu.model.labels import SHARED_SUFFIX
 from hybridgpu.model.naming import kubernetes_resource
 from hybridgpu.model.offer import KubernetesDevice, KubernetesOffer, KubernetesResource
 from hybridgpu.model.sharing import Mode, Scheduler
@@ -19,7 +20,7 @@ def visible_devices(body: NodeBody) -> list[Device]:
 def expected(body: NodeBody) -> KubernetesOffer:
     """Resource names with their devices, in the order of the names."""
     sharing = _SHARING.get(body.sharing.mode)
-    renamed = ".shared" if sharing and body.sharing.rename_by_default else ""
+    renamed = SHARED_SUFFIX if sharing and body.sharing.rename_by_default else ""
     resources: dict[str, list[KubernetesDevice]] = {}
     positions: dict[int, int] = {}
     for device in visible_devices(body):

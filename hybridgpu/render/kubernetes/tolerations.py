@@ -6,16 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hybridgpu.model.labels import CHART_TOLERATIONS, CLOSED
 from hybridgpu.model.site import Toleration
-from hybridgpu.render.kubernetes.config import CLOSED_TAINT
 
-OURS = {"key": CLOSED_TAINT, "operator": "Exists"}
+OURS = {"key": CLOSED, "operator": "Exists"}
 
-CHART = (
-    {"key": "CriticalAddonsOnly", "operator": "Exists"},
-    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-)
-"""The device plugin chart's own (values.yaml of 0.20.0)."""
+CHART = CHART_TOLERATIONS
 
 OPERATOR = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
 """The operator's `daemonsets.tolerations` (values.yaml of v26.3)."""

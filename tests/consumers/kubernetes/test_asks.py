@@ -119,6 +119,13 @@ def test_a_quantity_is_its_number_times_its_suffix(number: int, suffix: str) -> 
     assert parse_quantity(f"{number}{suffix}") == Fraction(number * large.get(suffix, 1), small.get(suffix, 1))
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e" + "0" * 5000 + "1", 10), ("1e-" + "0" * 5000, 1), ("1e" + "9" * 5000, None)]
+)
+def test_an_exponent_has_as_many_digits_as_it_likes(text: str, value: int | None) -> None:
+    assert parse_quantity(text) == value
+
+
 @given(st.text(alphabet="0123456789.+-eEKMGTPimunk xyz", max_size=12))
 def test_no_text_upsets_the_reader_of_quantities(text: str) -> None:
     value = parse_quantity(text)

@@ -12,10 +12,12 @@ from hybridgpu.consumers.kubernetes import (
     chartvalues,
     configmaps,
     configrules,
+    driftjudge,
     gather,
     judge_configuration,
     kubejudge,
     migchoice,
+    operandjudge,
     policy,
     policyjudge,
 )
@@ -24,7 +26,9 @@ from hybridgpu.model.finding import Finding, Severity
 from tests.conftest import soak
 
 RULES = {
-    rule.id for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge) for rule in module.RULES
+    rule.id
+    for module in (configmaps, policy, chartvalues, policyjudge, migchoice, kubejudge, operandjudge, driftjudge)
+    for rule in module.RULES
 } | {configrules.SEVERAL_NO_DEFAULT.id, configrules.OPERATOR_NO_DEFAULT.id}
 
 TIMES = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"
@@ -107,7 +111,157 @@ def told(finding: Finding) -> str:
 
 Case = tuple[dict[str, str], dict[str, tuple[str, ...]]]
 
+
+def argo(source: str, chart: str = "gpu-operator", space: str = "gpu-operator") -> str:
+    """An Application whose values begin in line 9."""
+    return (
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: gpu, namespace: argocd}\nspec:\n"
+        f"  destination: {{namespace: {space}}}\n  source:\n    chart: {chart}\n    helm:\n" + indent(source, " " * 6)
+    )
+
+
+WRAPPED = {
+    # what: file, line of the strategy that is none
+    "Argo CD, an object": (argo("valuesObject:\n  mig: {strategy: mixd}\n"), 10),
+    "Argo CD, a text": (argo("values: |\n  operator: {}\n  mig: {strategy: mixd}\n"), 11),
+    "Argo CD, a quoted text": (argo('values: "mig: {strategy: mixd}"\n'), 9),
+    "Argo CD, several sources": (
+        argo("values: |\n  mig: {strategy: mixd}\n")
+        .replace("  source:", "  sources:\n  -")
+        .replace("  -\n    chart", "  - chart"),
+        10,
+    ),
+    "Argo CD, an umbrella": (argo("valuesObject: {gpu-operator: {mig: {strategy: mixd}}}\n", "ours"), 9),
+    "Flux": (
+        (
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: g}\nspec:\n"
+            "  chart: {spec: {chart: gpu-operator}}\n  values: {mig: {strategy: mixd}}\n"
+        ),
+        6,
+    ),
+    "Flux, an umbrella": (
+        (
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: g}\nspec:\n"
+            "  chart: {spec: {chart: ours}}\n  values: {gpu-operator: {mig: {strategy: mixd}}}\n"
+        ),
+        6,
+    ),
+    "k3s": (
+        (
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: g}\nspec:\n"
+            "  chart: nvidia/gpu-operator\n  valuesContent: |-\n    mig:\n      strategy: mixd\n"
+        ),
+        8,
+    ),
+    "Kustomize": (
+        (
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nhelmCharts:\n"
+            "- name: gpu-operator\n  valuesInline: {mig: {strategy: mixd}}\n"
+        ),
+        5,
+    ),
+    "an umbrella's values": ("global: {}\ngpu-operator:\n  mig: {strategy: mixd}\n", 3),
+}
+
+
+@pytest.mark.parametrize("what", WRAPPED)
+def test_values_of_a_chart_are_found_in_what_wraps_them(what: str, tmp_path: Path) -> None:
+    text, line = WRAPPED[what]
+    (found,) = [f for f in judged(tmp_path, {"w": text}) if f.severity is Severity.ERROR]
+    assert found.rule.id == "k8s-policy-value" and found.place is not None and found.place.line == line
+
+
+def test_both_parts_of_an_umbrella_are_judged_and_a_config_in_a_text_has_its_places(tmp_path: Path) -> None:
+    one = CHART.replace("replicas: 4", "replicas: 1")
+    text = "gpu-operator:\n  mig: {strategy: mixd}\nnvidia-device-plugin:\n" + indent(one, "  ")
+    files = {"u": text, "a": argo("values: |\n" + indent(one, "  "), "nvidia-device-plugin")}
+    wanted = {"k8s-policy-value u:2", "k8s-plugin-replicas u:11", "k8s-plugin-replicas a:17"}
+    assert {told(f) for f in judged(tmp_path, files)} >= wanted
+
+
+def test_the_namespace_of_an_application_is_the_one_it_installs_into(tmp_path: Path) -> None:
+    values = "valuesObject: {devicePlugin: {config: {name: plugin, default: a}}}\n"
+    files = {"a": argo(values), "cm": config_map(a=TIMES)}
+    assert not [f for f in judged(tmp_path, files) if f.severity is not Severity.INFO]
+
+
+def test_a_file_that_no_policy_names_is_taken_for_the_one_in_force(tmp_path: Path) -> None:
+    files = {"cp": cluster_policy("mig: {strategy: mixed}"), "mig": MIG, "n": node(mig="mine")}
+    (found,) = [f for f in judged(tmp_path, files) if "label" in f.rule.id]
+    assert (told(found), found.severity) == ("k8s-mig-label-of-a-file-alone n:6", Severity.INFO)
+
+
+def test_a_layout_for_cards_without_mig_is_told_once_at_the_label(tmp_path: Path) -> None:
+    product = {"gpu.product": "Tesla-V100-SXM2-32GB"}
+    files = {"mig": MIG, "a": node(mig="mine", name="a", **product), "b": node(mig="mine", name="b", **product)}
+    (found,) = [f for f in judged(tmp_path, files) if f.rule.id == "k8s-mig-not-capable"]
+    assert told(found) == "k8s-mig-not-capable a:6" and "a, b" in found.message and "V100" in found.message
+
+
+def plugin_set(args: str, space: str = "gpu-operator", volume: str = VOLUME, env: str = "") -> str:
+    """A DaemonSet of one's own; its command line is in line 5, its volume in line 7."""
+    text = daemon_set(
+        f"{{name: nvidia-device-plugin-ctr, image: nvcr.io/nvidia/k8s-device-plugin:v1,\n"
+        f"args: [{args}], env: [{env}],\n{MOUNTED}}}",
+        f"\n{volume}",
+    )
+    return text.replace("namespace: gpu-operator", f"namespace: {space}")
+
+
+FILE = "--config-file=/config/config.yaml"
+
+
+def shared_node(label: str, replicas: int, allocatable: int = 8) -> str:
+    """A node that shows so many shares a card; the label of their number is in line 10."""
+    labels = {"gpu.replicas": f'"{replicas}"', "gpu.sharing-strategy": "time-slicing"}
+    return node(label, **labels) + f"status: {{allocatable: {{nvidia.com/gpu: '{allocatable}'}}}}\n"
+
+
 FIRES: dict[str, Case] = {
+    "a config that was edited under its key": (
+        {"cm": config_map(ts4=TIMES.replace("replicas: 4", "replicas: 10")), "n": shared_node("ts4", 4)},
+        {"k8s-config-drift n:10": ("nvidia.com/gpu.replicas is 4", "'ts4'", "10", "Restart")},
+    ),
+    "a config that shares nothing any more": (
+        {"cm": config_map(ts4=PLAIN), "n": shared_node("ts4", 4)},
+        {"k8s-config-drift n:10": ("is 4", "has 1")},
+    ),
+    "mps, and a policy without feature discovery": (
+        {"cp": policy_of(default="a", more=", gfd: {enabled: false}"), "cm": config_map(a=MPS)},
+        {"k8s-chart-mps-without-discovery cp:4": ("'a'", "gfd.enabled")},
+    ),
+    "a flag with a slip": (
+        {"ds": plugin_set(f"{FILE}, --mig-stratgy=mixed"), "cm": config_map(config_yaml=TIMES)},
+        {"k8s-operand-unknown-flag ds:5": ("--mig-stratgy", "--mig-strategy")},
+    ),
+    "flags with underscores": (
+        {"ds": plugin_set("--mig_strategy, mixed")},
+        {"k8s-operand-unknown-flag ds:5": ("--mig_strategy", "--mig-strategy")},
+    ),
+    "a ConfigMap of another namespace, mounted": (
+        {"ds": plugin_set(FILE, "kube-system"), "cm": config_map(space="kube-systen", config_yaml=TIMES)},
+        {"k8s-policy-wrong-namespace ds:7": ("kube-systen", "kube-system")},
+    ),
+    "a ConfigMap with a slip, mounted": (
+        {"ds": plugin_set(FILE, volume=VOLUME.replace("plugin", "plugni")), "cm": config_map(config_yaml=TIMES)},
+        {"k8s-policy-no-such-configmap ds:7": ("plugni", "did you mean plugin?")},
+    ),
+    "a config file that is no key": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yml=TIMES)},
+        {"k8s-operand-no-such-config-file ds:5": ("/config/config.yaml", "config.yml")},
+    ),
+    "mps without a root in a DaemonSet of one's own": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yaml=MPS)},
+        {"k8s-plugin-mps-root cm:9": ("mps-root", "MPS_ROOT")},
+    ),
+    "mps without a root, and a file that is no key": (
+        {"ds": plugin_set(FILE), "cm": config_map(config_yml=MPS)},
+        {"k8s-operand-no-such-config-file ds:5": (), "k8s-plugin-mps-root cm:9": ("MPS_ROOT",)},
+    ),
+    "mps without a root, of another namespace": (
+        {"ds": plugin_set(FILE, "kube-system"), "cm": config_map(space="default", config_yaml=MPS)},
+        {"k8s-policy-wrong-namespace ds:7": (), "k8s-plugin-mps-root cm:9": ("MPS_ROOT",)},
+    ),
     # case: files, {rule and place: words in message or hint}
     "a value that is no text": (
         {"cm": config_map(a=TIMES) + "  b: {version: v1, sharing: {}}\n  c: 4\n"},
@@ -394,6 +548,36 @@ OTHERS = {
 }
 
 CLEAN: dict[str, dict[str, str]] = {
+    "the shares of the config": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 4)},
+    "the shares of before, and nothing offered": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 8, allocatable=0)},
+    "cards in MIG mode": {"cm": config_map(ts=TIMES), "n": shared_node("ts", 0)},
+    "a policy that runs no plugin": {
+        "cp": cluster_policy(
+            "devicePlugin: {enabled: false, config: {name: pluginn, default: nothing}}, mig: {strategy: single}"
+        ),
+        "cm": config_map(a=TIMES, default=PLAIN),
+        "n": node(**{"mig.config": "all-balanced"}),
+    },
+    "a policy that runs no mig-manager": {
+        "cp": cluster_policy("migManager: {enabled: false, config: {name: mig}}, mig: {strategy: mixed}"),
+        "n": node(mig="nothing-like-it"),
+    },
+    "mps, and a policy that runs feature discovery": {
+        "cp": policy_of(default="a"),
+        "cm": config_map(a=MPS),
+    },
+    "a DaemonSet of one's own, with flags of all kinds": {
+        "ds": plugin_set(f"{FILE}, --mig-strategy=none, --driver-root, /, --kubelet-socket=/x, --of-the-next-release"),
+        "cm": config_map(config_yaml=TIMES),
+    },
+    "a config file that a volume calls so": {
+        "ds": plugin_set(FILE, volume="{name: c, configMap: {name: plugin, items: [{key: ts, path: config.yaml}]}}"),
+        "cm": config_map(ts=TIMES),
+    },
+    "mps with a root in a DaemonSet of one's own": {
+        "ds": plugin_set(FILE, env="{name: MPS_ROOT, value: /run/nvidia/mps}"),
+        "cm": config_map(config_yaml=MPS),
+    },
     "a ConfigMap alone": {"cm": config_map(any=TIMES)},
     "no namespace": {"cm": config_map(space="", any=TIMES)},
     "with a default": {"cm": config_map(default=PLAIN, four=TIMES, mps=MPS)},
@@ -497,7 +681,7 @@ CLEAN: dict[str, dict[str, str]] = {
 
 def test_every_rule_has_a_firing_case() -> None:
     fired = {rule.split()[0] for _, expected in FIRES.values() for rule in expected}
-    infos = {policyjudge.MAP_ASSUMED.id, policyjudge.UNUSED.id}
+    infos = {policyjudge.MAP_ASSUMED.id, policyjudge.UNUSED.id, migchoice.LABEL_IN_FILE_ALONE.id}
     assert RULES - fired == infos
 
 

@@ -47,6 +47,7 @@ TWO_KEYS = config_map(default=PLAIN, shared=RENAMED)
 LABELS = "nvidia.com/gpu.present: 'true', nvidia.com/device-plugin.config: "
 BOTH = CUT_OR_NOT + "  all-2g.20gb:\n  - {devices: all, mig-enabled: true, mig-devices: {2g.20gb: 3}}\n"
 SOME = "version: v1\nmig-configs:\n  half:\n  - {devices: [0], mig-enabled: true, mig-devices: {1g.10gb: 7}}\n"
+A100 = "nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB, nvidia.com/gpu.count: '8', nvidia.com/gpu.replicas: '1'"
 OF_LAYOUT = "nvidia.com/gpu.present: 'true', nvidia.com/mig.config: "
 
 OFFERS: dict[str, tuple[tuple[str, ...], dict[str, Share]]] = {
@@ -79,6 +80,19 @@ OFFERS: dict[str, tuple[tuple[str, ...], dict[str, Share]]] = {
         (config_map(a=MIXED), node("a", OF_LAYOUT + "all-1g.10gb") + node("b", OF_LAYOUT + "all-disabled")),
         {GPU: Share(), ONE: Share()},
     ),
+    "mixed, the operator's balanced layout on a card that is known": (
+        (config_map(a=MIXED), node("a", OF_LAYOUT + f"all-balanced, {A100}")),
+        {ONE: Share(), TWO: Share(), "nvidia.com/mig-3g.40gb": Share()},
+    ),
+    "a file that the policy does not name is not in force": (
+        (
+            POLICY % ("name: configs, default: a", "mixed"),
+            config_map(a=MIXED),
+            CUT_OR_NOT.replace("1g.10gb", "7g.80gb"),
+            node("a", OF_LAYOUT + f"all-2g.20gb, {A100}"),
+        ),
+        {TWO: Share()},
+    ),
     "MIG devices shared": (
         (
             config_map(a=sharing(top="flags: {migStrategy: mixed}\n", resource=ONE, more="renameByDefault: true")),
@@ -105,7 +119,11 @@ OFFERS: dict[str, tuple[tuple[str, ...], dict[str, Share]]] = {
     ),
     "a policy alone": ((POLICY % ("", "single"),), {GPU: Share()}),
     "a policy's strategy": (
-        (POLICY % ("name: configs, default: a", "mixed"), config_map(a=SINGLE), CUT),
+        (
+            POLICY % ("name: configs, default: a", "mixed"),
+            config_map(a=SINGLE),
+            node("a", OF_LAYOUT + "all-1g.10gb"),
+        ),
         {ONE: Share()},
     ),
     "an operator's chart, single unless it says else": (
@@ -198,6 +216,14 @@ def test_equal_nodes_are_one_source(tmp_path: Path) -> None:
     (source,) = offered(gathered(tmp_path, nodes)).sources
     assert source.title == "Node gpu0 and 2 more"
     assert source.nodes == frozenset(("gpu0", "gpu1", "gpu2"))
+
+
+def test_a_balanced_layout_has_no_profile_that_no_model_has_in_it(tmp_path: Path) -> None:
+    """Of whatever card: 1g, 2g and 3g, and never the whole of it as one instance."""
+    cut = cut_of(gathered(tmp_path, node("a", OF_LAYOUT + "all-balanced")))
+    assert {"1g.10gb", "2g.20gb", "3g.40gb"} <= cut.profiles
+    assert not {name for name in cut.profiles if name.startswith(("4g", "7g"))}
+    assert not cut.whole
 
 
 def test_a_mig_file_that_is_refused_leaves_the_cut_open(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ LEARNED: dict[str, tuple[dict[str, str], str]] = {
     "a wrong word in ReconfigFlags": (conf("ReconfigFlags=Keep"), ""),
     "limits in small letters": (conf("PropagateResourceLimits=all"), ALL),
     "a SuspendTime beyond 32 bits": (conf("SuspendTime=99999999999"), NEWER),
+    "a SuspendTime of a partition beyond 32 bits": (conf("PartitionName=q SuspendTime=99999999999"), ALL),
     "a removed key": (conf("SallocDefaultCommand=srun"), ALL),
     # what excludes what
     "two units of selection": (conf("SelectTypeParameters=CR_Core,CR_Socket"), ALL),
@@ -113,6 +114,7 @@ LEARNED: dict[str, tuple[dict[str, str], str]] = {
         site("gpu:2,shard:8", ["Name=gpu File=/dev/nvidia[0-1]", 'Name=shard File="" Count=8'], types="gpu,shard"),
         ALL,
     ),
+    "a Count with a blank before it": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Count="\f1"'), ""),
     "Cores with a blank": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Cores="0 3"'), ""),
     "Links with a blank": (site("gpu:1", 'Name=gpu File=/dev/nvidia0 Links=" -1"'), ""),
 }

@@ -77,7 +77,7 @@ def test_what_the_daemons_complain_of(text: str) -> None:
         ("CgroupReleaseAgentDir=/x", "22.05", "has been removed"),
         ("CgroupReleaseAgentDir=/x", "26.05", "was dropped in 25.11"),
         ("CgroupAutomount=maybe", "24.11", "no effect"),
-        ("Include none.conf", "24.11", "no such file"),
+        ("Include none.conf\n", "24.11", "no such file"),
         ("CgroupPlugin=cgroup/v3", "24.11", "allowed: autodetect, cgroup/v1, cgroup/v2, disabled"),
         ("CgroupPlugin=disabled", "23.11", "allowed: autodetect, cgroup/v1, cgroup/v2"),
     ],
@@ -89,6 +89,6 @@ def test_a_key_of_another_release_is_said_to_be_one(text: str, major: str, words
 
 def test_the_keys_that_are_offered_are_alive() -> None:
     (finding,) = judged(with_cgroup("ConstrainRAM=yes"), "24.11").findings
-    assert "ConstrainRAMSpace" in finding.hint and "AllowedSwapSpace" in finding.message
+    assert "ConstrainRAMSpace" in finding.hint
     dead = ("Kmem", "CgroupAutomount", "AllowedDevicesFile", "CgroupReleaseAgentDir", "EnableExtraControllers")
     assert not any(key in finding.message for key in dead)

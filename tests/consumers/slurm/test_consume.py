@@ -286,4 +286,5 @@ def test_a_node_that_only_newer_releases_turn_invalid_says_since_when() -> None:
     files = site(records="Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1")
     assert "(holds since 24.11)" in found(files)["slurm-node-invalid"].message
     assert "slurm-node-invalid" not in found(files, "24.05")
-    assert "holds" not in found(site(records="Name=gpu Type=a100 File=/dev/nvidia0"))["slurm-node-invalid"].message
+    fewer = found(site(records="Name=gpu Type=a100 File=/dev/nvidia0"))["slurm-fewer-than-configured"]
+    assert "INVALID" in fewer.message and "holds" not in fewer.message

@@ -77,7 +77,7 @@ def test_a_gpu_too_many_is_ignored_but_its_links_make_the_node_invalid_as_one_to
     offer, rules = offer_of("gpu:a100:3", ["AutoDetect=nvml"], tuple(whole(n) for n in range(4)))
     assert (len(offer.gpus), rules) == (3, {"slurm-detected-ignored"})
     offer, rules = offer_of("gpu:a100:5", ["AutoDetect=nvml"], FOUR)
-    assert (len(offer.gpus), rules) == (4, {"slurm-not-detected", "slurm-node-invalid"})
+    assert (len(offer.gpus), rules) == (4, {"slurm-not-detected"})
 
 
 @pytest.mark.parametrize("record", ["Cores=4-7", "Links=-1,0,0,0"])
@@ -85,7 +85,7 @@ def test_cores_and_links_must_be_the_detected_ones(record: str) -> None:
     found = (whole(0, cores="0-3", links="-1,4"), whole(1, cores="4-7", links="4,-1"))
     offer, rules = offer_of("gpu:a100:2", ["AutoDetect=nvml", f"Name=gpu Type=a100 File=/dev/nvidia0 {record}"], found)
     assert [gpu.files[0] for gpu in offer.gpus] == ["/dev/nvidia1"]
-    assert rules == {"slurm-detected-differs", "slurm-node-invalid"}
+    assert rules == {"slurm-detected-differs"}
 
 
 def test_a_configured_gpu_with_a_file_stays_even_when_it_is_not_detected() -> None:
@@ -97,7 +97,7 @@ def test_a_node_s_own_value_wins_over_the_file_s() -> None:
     offer, rules = offer_of("gpu:a100:4", ["AutoDetect=off", "NodeName=n1 AutoDetect=NVML"], FOUR)
     assert (len(offer.gpus), rules) == (4, set())
     offer, rules = offer_of("gpu:a100:4", ["AutoDetect=nvml", "NodeName=n1 AutoDetect=off"], FOUR)
-    assert (len(offer.gpus), rules) == (0, {"slurm-gpu-without-file", "slurm-node-invalid"})
+    assert (len(offer.gpus), rules) == (0, {"slurm-gpu-without-file"})
 
 
 def test_unknown_hardware_is_taken_as_configured_and_that_is_said() -> None:

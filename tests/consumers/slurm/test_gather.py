@@ -69,12 +69,12 @@ CASES: dict[str, Case] = {
     "a folder without gres.conf": (
         {"slurm.conf": CONF},
         ("",),
-        ["slurm-gpu-without-file slurm.conf:5", "slurm-node-invalid slurm.conf:5"],
+        ["slurm-gpu-without-file slurm.conf:5"],
     ),
     "an empty gres.conf in a folder": (
         {"slurm.conf": CONF, "gres.conf": "# nothing\n"},
         ("",),
-        ["slurm-gpu-without-file slurm.conf:5", "slurm-node-invalid slurm.conf:5"],
+        ["slurm-gpu-without-file slurm.conf:5"],
     ),
     "gres.conf in another folder": ({"conf/slurm.conf": CONF, "nodes/gres.conf": GRES}, ("",), []),
     "gres.conf of each node": (

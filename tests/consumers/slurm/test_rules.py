@@ -129,8 +129,9 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     ),
     "slurm-mps-on-mig": (site("gpu:1g.10gb:2,mps:100", MIG, types="gpu,mps"), "slurm.conf:6:47", ["mps", "MIG"]),
     "slurm-mps-and-shard": (site("gpu:a100:2,mps:200,shard:8", types="gpu,mps,shard"), "slurm.conf:6:47", ["both"]),
-    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "gres.conf:1:1", ["n1", "socket"]),
+    "slurm-node-invalid": (site(records=f"{GPUS} Cores=0-1"), "gres.conf:1:1", ["socket", "since 24.11"]),
     "slurm-instance-twice": (site("gpu:1g.10gb:2", [MIG[0], MIG[0]]), "gres.conf:2:1", ["nvidia-cap66", "two"]),
+    "slurm-gres-punctuation": (site("gpu:a100=2"), "slurm.conf:6:47", ["gpu:a100=2", "write Gres=gpu:a100:2"]),
     "slurm-types-collide": (
         site(
             nodes=f"{NODE} Gres=gpu:4g.20gb:1\n{ALSO} Gres=gpu:1g.23gb:1",
@@ -193,11 +194,16 @@ FIRES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     ),
 }
 ELSEWHERE = {
+    *("slurm-plugin-unknown", "slurm-partition-nodes-unknown", "slurm-listed-nodes-unknown"),
+    *("slurm-weight-not-tracked", "slurm-tracked-gres-unknown", "slurm-tres-unknown", "slurm-file-is-no-path"),
+    *("slurm-types-out-of-device-order", "slurm-card-beside-its-instances", "slurm-card-holds-fewer"),
+    *("slurm-capability-of-another-card", "slurm-autodetect-profile-unknown"),
     *("slurm-mig-split", "slurm-detected-differs", "slurm-not-detected", "slurm-detected-ignored"),
     *("slurm-include-from-copy", "slurm-includes-too-many", "slurm-file-not-read"),
     *("slurm-gres-conf-ambiguous", "slurm-gres-conf-not-given"),
 }
-"""Rules that need an older release, hardware, or files on disk: fired in test_consume, test_detect and test_gather."""
+"""Rules that need an older release, hardware, or files on disk, or have tables of their own: fired in test_consume,
+test_detect, test_gather, test_names and test_devices."""
 
 
 def test_every_rule_has_a_firing_case_and_a_name_of_its_own() -> None:
@@ -291,4 +297,4 @@ def test_a_mistake_of_one_node_is_no_finding_of_another() -> None:
     nodes = f"{NODE} Gres=gpu:a100:3\n{ALSO} Gres=gpu:a100:2"
     result = judged(site(nodes=nodes))
     assert result.nodes["n1"].findings and not result.nodes["n2"].findings and not result.cluster
-    assert found(site(nodes=nodes)).keys() == {"slurm-fewer-than-configured", "slurm-node-invalid"}
+    assert found(site(nodes=nodes)).keys() == {"slurm-fewer-than-configured"}
