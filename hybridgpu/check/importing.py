@@ -7,10 +7,11 @@ the site's own files. What differs is told for each set of equal nodes, so that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridgpu.check.difference import differences
 from hybridgpu.check.given import each_once, facts_files, unreadable
+from hybridgpu.check.limit import limited
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import RELEASES, Consumption, Release, SlurmTree, detected_from
@@ -68,6 +69,14 @@ def import_site(paths: Sequence[str], release: Release | None = None) -> Importe
     Raises FileNotFoundError for a path that is not there, and Refused where the files cannot be read, where a daemon
     would not start with them, or where they show no GPU.
     """
+    try:
+        made = _imported(paths, release)
+    except Refused as refused:
+        raise Refused(limited(refused.findings)) from None
+    return replace(made, findings=limited(made.findings))
+
+
+def _imported(paths: Sequence[str], release: Release | None) -> Imported:
     found = each_once(file for path in paths for file in inputs(path))
     sources, findings = _sources(found, release)
     drafted = draft(sources)
@@ -75,7 +84,7 @@ def import_site(paths: Sequence[str], release: Release | None = None) -> Importe
     if drafted.text is None:
         raise Refused(findings)
     findings += proven(sources, drafted)
-    return Imported(drafted.text, drafted.guesses, tuple(dict.fromkeys(findings)))
+    return Imported(drafted.text, drafted.guesses, tuple(findings))
 
 
 def proven(sources: Sources, drafted: Draft) -> Iterator[Finding]:

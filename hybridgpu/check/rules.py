@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from hybridgpu.check import difference, given, ignore, importing, live, migmodel, rendering, site
+from hybridgpu.check import difference, given, ignore, importing, limit, live, migmodel, rendering, site
 from hybridgpu.check.cross import booking, cards, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import hooks
@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = tuple(
             *importer.RULES,
             *_rules(importing, difference),
             *_rules(factsof, nodeconfig, bind, live),
-            *_rules(obstacles, proof, retained, kubernetes_proof, rendering, given, site, ignore, migmodel),
+            *_rules(obstacles, proof, retained, kubernetes_proof, rendering, given, site, ignore, limit, migmodel),
         )
     )
 )

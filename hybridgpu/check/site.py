@@ -9,6 +9,7 @@ from pathlib import Path
 from hybridgpu.check.cross.site import cross_check
 from hybridgpu.check.given import each_once, facts_files, unreadable
 from hybridgpu.check.ignore import apply_ignores
+from hybridgpu.check.limit import limited
 from hybridgpu.check.live import installed_config, judge_live
 from hybridgpu.check.rendering import unrendered
 from hybridgpu.check.secrets import without_secrets
@@ -87,7 +88,7 @@ def check(paths: Sequence[str], release: Release | None = None, live: Live | Non
     findings += _schedulers(found, paths, facts, loaded, release, live)
     read = [file for file in found if file.kind is not Kind.UNREADABLE]
     kept = apply_ignores(without_secrets(dict.fromkeys(findings), read), read, _rules)
-    return Checked(kept, tuple(file.path for file in read))
+    return Checked(limited(kept), tuple(file.path for file in read))
 
 
 def _rules() -> Iterator[str]:

@@ -141,6 +141,7 @@ FIRES: dict[str, Fire] = {
     **{rule: imported(files) for files, rule in test_importer.REFUSED.values()},
     "import-node-not-offered": dying,
     "check-nothing-known": crossed({"notes.txt": "nothing of ours\n"}),
+    "check-too-many": crossed({"slurm.conf": "ClusterName=c\n" + "".join(f"Key{n}=1\n" for n in range(1001))}),
     "check-unreadable-file": unreadable,
     "check-node-in-two-inventories": crossed(
         inventory(entry("gpu[01-02]", more=SLURM_ONLY)),
