@@ -18,6 +18,7 @@ from hybridgpu.devices.bind import differences, seen_files
 from hybridgpu.devices.nodeconfig import NodeWanted
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.labels import MPS_ROOT
 from hybridgpu.model.offer import SlurmDevice
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler
 
@@ -69,7 +70,7 @@ def installed_config(wanted: NodeWanted, files: KubeFiles) -> PluginFile | None:
     if not chosen:
         return None
     configs, config = chosen[0]
-    env = {"MPS_ROOT": "/run/nvidia/mps"} if configs.env is None else configs.env
+    env = {"MPS_ROOT": MPS_ROOT} if configs.env is None else configs.env
     return PluginFile(config.place.file, config.text, env)
 
 
