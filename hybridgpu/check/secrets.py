@@ -16,6 +16,8 @@ from hybridgpu.model.finding import Finding, Place
 
 _KEY = re.compile(r"\w*pass(?:word)?\b[ \t]*[-+*/]?[=:]?", re.IGNORECASE)
 _WORDS = re.compile(r"[^\s\"'\\]+")
+_MOST_WORDS = 200
+"""Of a line with more secret words nothing at all is told: looking for each in all of it would take for ever."""
 MASK = "***"
 
 
@@ -30,6 +32,9 @@ def _masked(finding: Finding, secrets: Mapping[str, Mapping[int, frozenset[str]]
     words = _at(finding.place, secrets).union(*(_at(related.place, secrets) for related in finding.related))
     if not words:
         return finding
+    if len(words) > _MOST_WORDS:
+        hidden = tuple(replace(each, message=MASK) for each in finding.related)
+        return replace(finding, message=finding.rule.what_happens, hint=finding.rule.fix, related=hidden)
     longest = sorted(words, key=len, reverse=True)
     secret = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)")
     related = tuple(replace(each, message=secret.sub(MASK, each.message)) for each in finding.related)

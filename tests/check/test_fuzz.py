@@ -88,6 +88,9 @@ MONSTERS: dict[str, dict[str, str]] = {
     "many unknown keys": {"slurm.conf": "ClusterName=c\n" + "".join(f"Key{n}=1\n" for n in range(20_000))},
     "many unreadable lines": {"slurm.conf": "ClusterName=c\n" + "".join(f"a line {n}\n" for n in range(300_000))},
     "one long line of nothing": {"slurm.conf": "ClusterName=c\n" + "what is this " * 300_000},
+    "a password of many words": {
+        "slurm.conf": "ClusterName=c\nAccountingStoragePass=a " + " ".join(f"w{n}" for n in range(400_000))
+    },
     "many wrong values": {
         "slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:1\n",
         "gres.conf": "".join(f"Name=gpu File=/dev/nvidia0 Count=x{n}\n" for n in range(50_000)),

@@ -24,6 +24,7 @@ LINES = [
     "StoragePass=S3CR3T",
     "NodeName=n1 JobCompPass=S3CR3T",
     "Include S3CR3T.conf JobCompPass=S3CR3T",
+    "AccountingStoragePass=x " + " ".join(f"S3CR3T{n}" for n in range(500)),
 ]
 
 
