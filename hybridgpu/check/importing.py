@@ -13,6 +13,7 @@ from hybridgpu.check.difference import differences
 from hybridgpu.check.given import each_once, facts_files, unreadable
 from hybridgpu.check.limit import limited
 from hybridgpu.check.rendering import unrendered
+from hybridgpu.check.secrets import without_secrets
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import RELEASES, Consumption, Release, SlurmTree, detected_from
 from hybridgpu.errors import Refused
@@ -69,15 +70,15 @@ def import_site(paths: Sequence[str], release: Release | None = None) -> Importe
     Raises FileNotFoundError for a path that is not there, and Refused where the files cannot be read, where a daemon
     would not start with them, or where they show no GPU.
     """
-    try:
-        made = _imported(paths, release)
-    except Refused as refused:
-        raise Refused(limited(refused.findings)) from None
-    return replace(made, findings=limited(made.findings))
-
-
-def _imported(paths: Sequence[str], release: Release | None) -> Imported:
     found = each_once(file for path in paths for file in inputs(path))
+    try:
+        made = _imported(found, release)
+    except Refused as refused:
+        raise Refused(limited(without_secrets(refused.findings, found))) from None
+    return replace(made, findings=limited(without_secrets(made.findings, found)))
+
+
+def _imported(found: Sequence[Input], release: Release | None) -> Imported:
     sources, findings = _sources(found, release)
     drafted = draft(sources)
     findings += drafted.findings

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hybridgpu.check.formats import as_json
+from hybridgpu.check.importing import import_site
 from hybridgpu.check.site import check
+from hybridgpu.errors import Refused
 
 HEAD = "ClusterName=c\nSlurmctldHost=h\nPartitionName=p Nodes=ALL\n"
 LINES = [
@@ -36,4 +38,9 @@ def test_a_password(tmp_path: Path, line: str, name: str) -> None:
         file.write(f"{line}\n")
     done = check([str(tmp_path)])
     assert done.findings
+    try:
+        imported = import_site([str(tmp_path)]).findings
+    except Refused as refused:
+        imported = refused.findings
+    assert "S3CR3T" not in as_json(imported, ()).replace("S3CR3T.conf", "")
     assert "S3CR3T" not in as_json(done.findings, done.files).replace("S3CR3T.conf", "")
