@@ -17,6 +17,7 @@ from hybridgpu.check.secrets import without_secrets
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import RELEASES, Consumption, Release, SlurmTree, detected_from
 from hybridgpu.errors import Refused
+from hybridgpu.files import source
 from hybridgpu.files.kinds import KUBERNETES, SLURM, Input, Kind, inputs
 from hybridgpu.files.manifest import UNREADABLE as MANIFEST_UNREADABLE
 from hybridgpu.inventory.facts import read_facts
@@ -51,6 +52,7 @@ INVENTORY_GIVEN = Rule(
 SHOWN_AS = "inventory"
 """What the draft is called in findings about it."""
 
+_UNREAD = (MANIFEST_UNREADABLE, source.NOT_A_FILE, source.TOO_LARGE, source.NOT_UTF8, source.NOT_TEXT)
 _TAKEN = SLURM | KUBERNETES | {Kind.FACTS}
 
 
@@ -103,7 +105,8 @@ def proven(sources: Sources, drafted: Draft) -> Iterator[Finding]:
 def _sources(found: Sequence[Input], release: Release | None) -> tuple[Sources, list[Finding]]:
     """What the files say. Raises Refused where they cannot be read."""
     if not any(file.kind in _TAKEN for file in found):
-        raise Refused([Finding(NOTHING, Place(found[0].path, 1) if found else None, "nothing known", NOTHING.fix)])
+        among = f" in {found[0].root or found[0].path}" if found else ""
+        raise Refused([Finding(NOTHING, None, f"nothing known{among}", NOTHING.fix)])
     findings = list(unreadable(found))
     findings += (
         Finding(INVENTORY_GIVEN, Place(file.path, 1), f"{file.path} is an inventory", INVENTORY_GIVEN.fix)
@@ -112,7 +115,7 @@ def _sources(found: Sequence[Input], release: Release | None) -> tuple[Sources, 
     )
     facts = _facts(found, findings)
     kube, told = kubernetes.gather(found)
-    findings += (finding for finding in told if finding.rule is MANIFEST_UNREADABLE)
+    findings += (finding for finding in told if finding.rule in _UNREAD)
     if any(finding.is_error for finding in findings):
         raise Refused(findings)
     tree, consumption, guess = _slurm(found, release, facts)
@@ -144,12 +147,14 @@ def _slurm(
     refused: tuple[Finding, ...] = ()
     for candidate in [release] if release else reversed(tuple(RELEASES.values())):
         trees, told = slurm.gather(found, candidate)
+        unread = [finding for finding in told if finding.is_error]
         if not trees:
+            if unread:
+                raise Refused(unread)
             return None, None, ""
         if len(trees) > 1:
             raise Refused([_second(trees)])
         consumption = slurm.consume(trees[0].files, candidate, detected_from(facts, candidate))
-        unread = [finding for finding in told if finding.is_error]
         if not unread and not consumption.fatal and not any(node.fatal for node in consumption.nodes.values()):
             return trees[0], consumption, "" if release else f"no file names it; {candidate} takes these files"
         refused = refused or (*unread, *consumption.findings)
