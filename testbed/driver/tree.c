@@ -290,7 +290,7 @@ int tree_write(const char *root, const struct machine *machine)
         else if (card.fault != FAULT_ABSENT && !shown)
             write_card(&tree, &card);
         for (uint32_t id = 0; id < GPU_INSTANCE_IDS; id++) {
-            struct gpu_instance *gi = card_instance(&card, id);
+            struct gpu_instance *gi = card.fault == FAULT_ABSENT ? NULL : card_instance(&card, id);
             if (is_there(&tree, "proc/driver/nvidia/capabilities/gpu%u/mig/gi%u", card.minor, id))
                 remove_instance(&tree, &card, id, gi);
             if (gi != NULL)

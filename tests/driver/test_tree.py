@@ -84,3 +84,27 @@ def test_each_boot_has_an_id(make: Callable[..., Machine]) -> None:
     assert path.read_text() == first
     machine.reboot()
     assert path.read_text() != first
+
+
+def test_an_absent_card_has_no_capabilities(make: Callable[..., Machine]) -> None:
+    machine = make("A100-SXM4-80GB", "A100-SXM4-80GB")
+
+    def files() -> set[str]:
+        found = (path.relative_to(machine.root) for path in machine.root.rglob("*") if path.is_file())
+        return {str(path) for path in found if "nvidia-cap" in path.name or "/mig/" in str(path)}
+
+    with nvml(machine):
+        unit = files()
+        for index in range(2):
+            card = nv.nvmlDeviceGetHandleByIndex(index)
+            nv.nvmlDeviceSetMigMode(card, 1)
+            gi = nv.nvmlDeviceCreateGpuInstance(card, 0)
+            nv.nvmlGpuInstanceCreateComputeInstance(gi, 0)
+            whole = files()
+            if index == 0:
+                one = whole
+    assert unit < one < whole
+    machine.break_card(1, "absent")
+    assert files() == one
+    machine.mend(1)
+    assert files() == whole
