@@ -105,7 +105,9 @@ nvmlReturn_t call_check(const char *function)
     pthread_mutex_lock(&library.mutex);
     const bool initialised = library.initialised > 0;
     pthread_mutex_unlock(&library.mutex);
-    return initialised ? fault_call(function) : NVML_ERROR_UNINITIALIZED;
+    if (!initialised)
+        return NVML_ERROR_UNINITIALIZED;
+    return function == NULL ? NVML_SUCCESS : fault_call(function);
 }
 
 nvmlReturn_t call_unserved(const char *function)

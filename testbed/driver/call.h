@@ -33,7 +33,8 @@ nvmlReturn_t call_end(struct call *call, nvmlReturn_t result);
 /* What a name of the API answers that this library does not serve. */
 nvmlReturn_t call_unserved(const char *function);
 
-/* Whether the library is initialised, and the root it is over. */
+/* Whether the library is initialised, and no plan says otherwise of this call; `function` is NULL where a call that was
+ * counted goes on. And the root it is over. */
 nvmlReturn_t call_check(const char *function);
 const char *call_root(void);
 

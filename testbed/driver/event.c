@@ -130,7 +130,7 @@ EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
     nvmlReturn_t result = look_once(__func__, set, data);
     while (result == NVML_ERROR_TIMEOUT && now_ms() < end) {
         usleep(LOOK_MICROSECONDS);
-        result = look_once("", set, data); /* the same call, not another one to count */
+        result = look_once(NULL, set, data); /* the same call, not another one to count */
     }
     return result;
 }

@@ -42,12 +42,16 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned in
     return call_end(&call, NVML_SUCCESS);
 }
 
-/* Known are the NUMA nodes: what lies between two cards on one node was not described. */
-static nvmlGpuTopologyLevel_t level_of(const struct target *one, const struct target *other)
+/* Known are the NUMA nodes: what lies between two cards on one node was not described, nor anything of one on none. */
+static nvmlReturn_t level_of(const struct target *one, const struct target *other, nvmlGpuTopologyLevel_t *level)
 {
     if (one->slot == other->slot)
-        return NVML_TOPOLOGY_INTERNAL;
-    return one->card->numa == other->card->numa ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_SYSTEM;
+        *level = NVML_TOPOLOGY_INTERNAL;
+    else if (one->card->numa < 0 || other->card->numa < 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    else
+        *level = one->card->numa == other->card->numa ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_SYSTEM;
+    return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other,
@@ -55,9 +59,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDe
 {
     CALL(READ, one, CARD, level != NULL);
     struct target target;
-    const nvmlReturn_t result = call_other(&call, other, &target);
+    nvmlReturn_t result = call_other(&call, other, &target);
     if (result == NVML_SUCCESS)
-        *level = level_of(&call.on, &target);
+        result = level_of(&call.on, &target, level);
     return call_end(&call, result);
 }
 
@@ -68,7 +72,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGp
     unsigned int found = 0;
     for (unsigned int slot = 0; slot < call.machine->cards_count; slot++) {
         struct target target = {.kind = CARD, .slot = slot, .card = &call.machine->cards[slot]};
-        if (slot == call.on.slot || target.card->fault == FAULT_ABSENT || level_of(&call.on, &target) != level)
+        nvmlGpuTopologyLevel_t between;
+        if (slot == call.on.slot || target.card->fault == FAULT_ABSENT ||
+            level_of(&call.on, &target, &between) != NVML_SUCCESS || between != level)
             continue;
         if (devices != NULL && found < *count)
             devices[found] = handle_make(CARD, &target);

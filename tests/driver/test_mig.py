@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pynvml as nv
@@ -319,6 +321,40 @@ def test_an_xid_ends_a_wait_and_a_lost_card_too(make: Callable[..., Machine]) ->
         assert error(lambda: nv.nvmlEventSetWait(events, 1000)) == nv.NVML_ERROR_GPU_IS_LOST
         nv.nvmlEventSetFree(events)
         assert error(lambda: nv.nvmlEventSetFree(events)) == nv.NVML_ERROR_INVALID_ARGUMENT
+
+
+def test_a_wait_is_one_call_of_a_plan(make: Callable[..., Machine]) -> None:
+    """However often it looks: the third call of any kind is the one after it."""
+    with nvml(make(HOPPER)):
+        assert library.load().gpusim_faults(b"*@3=UNKNOWN") == 0
+        try:
+            events = nv.nvmlEventSetCreate()
+            assert error(lambda: nv.nvmlEventSetWait(events, 50)) == nv.NVML_ERROR_TIMEOUT
+            assert error(lambda: nv.nvmlEventSetFree(events)) == nv.NVML_ERROR_UNKNOWN
+        finally:
+            library.load().gpusim_faults(None)
+        nv.nvmlEventSetFree(events)
+
+
+def test_nothing_is_known_between_cards_on_no_node(tmp_path: Path) -> None:
+    described = [{"model": HOPPER, "numa": numa} for numa in (-1, -1, 0, 0, 1)]
+    with nvml(Machine.make(tmp_path / "root", {"gpus": described})):
+        cards = [nv.nvmlDeviceGetHandleByIndex(index) for index in range(len(described))]
+
+        def level(one: int, other: int) -> int:
+            return int(nv.nvmlDeviceGetTopologyCommonAncestor(cards[one], cards[other]))
+
+        def near(one: int, level: int) -> list[str]:
+            return [nv.nvmlDeviceGetUUID(card) for card in nv.nvmlDeviceGetTopologyNearestGpus(cards[one], level)]
+
+        for one, other in ((0, 1), (0, 2), (2, 0)):
+            assert error(partial(level, one, other)) == nv.NVML_ERROR_NOT_SUPPORTED
+        assert level(0, 0) == nv.NVML_TOPOLOGY_INTERNAL
+        assert (level(2, 3), level(3, 4)) == (nv.NVML_TOPOLOGY_NODE, nv.NVML_TOPOLOGY_SYSTEM)
+        uuids = [nv.nvmlDeviceGetUUID(card) for card in cards]
+        assert near(0, nv.NVML_TOPOLOGY_NODE) == near(0, nv.NVML_TOPOLOGY_SYSTEM) == []
+        assert near(2, nv.NVML_TOPOLOGY_NODE) == [uuids[3]]
+        assert near(2, nv.NVML_TOPOLOGY_SYSTEM) == [uuids[4]]
 
 
 def test_the_library_is_over_one_machine_at_a_time(make: Callable[..., Machine]) -> None:
