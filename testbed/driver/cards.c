@@ -44,8 +44,9 @@ static bool read_minor(struct context *context, const struct json *value, struct
 static bool read_pci(struct context *context, const struct json *value, struct card *card)
 {
     int end = 0;
-    if (sscanf(value->text, "%8x:%2x:%2x.0%n", &card->domain, &card->bus, &card->device, &end) == 3 && end > 0 &&
-        value->text[end] == '\0' && card->device < 32)
+    const bool is_plain = value->text[strspn(value->text, "0123456789abcdefABCDEF:.")] == '\0'; /* no sign, no 0x */
+    if (is_plain && sscanf(value->text, "%8x:%2x:%2x.0%n", &card->domain, &card->bus, &card->device, &end) == 3 &&
+        end > 0 && value->text[end] == '\0' && card->device < 32)
         return true;
     return keys_fail(context, value, "is not a PCI address like 0000:07:00.0");
 }
@@ -104,7 +105,7 @@ static bool read_graphics_clocks(struct context *context, const struct json *val
     return true;
 }
 
-/* Only judged here: add_cards goes by it. */
+/* Only judged here: add_cards goes by it, and judges it before. */
 static bool read_count(struct context *context, const struct json *value, struct card *card)
 {
     (void)card;
@@ -152,6 +153,8 @@ static bool add_cards(struct context *context, const struct json *value)
                         keys_member(value, "pci");
     if (count != NULL && count->kind == JSON_NUMBER && count->number != 1 && is_one)
         return keys_fail(context, count, "cannot stand beside uuid, serial, minor or pci, which are one card's");
+    if (count != NULL && count->kind == JSON_NUMBER && !read_count(context, count, NULL))
+        return false;
     for (long long i = 0; i < (count == NULL || count->kind != JSON_NUMBER ? 1 : count->number); i++) {
         const unsigned int slot = context->machine->cards_count;
         if (slot == MAX_CARDS)

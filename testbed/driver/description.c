@@ -36,7 +36,8 @@ static bool read_cuda(struct context *context, const struct json *value, struct 
     (void)card;
     unsigned int major, minor;
     int end = 0;
-    if (sscanf(value->text, "%3u.%1u%n", &major, &minor, &end) != 2 || value->text[end] != '\0')
+    if (value->text[strspn(value->text, "0123456789.")] != '\0' ||
+        sscanf(value->text, "%3u.%1u%n", &major, &minor, &end) != 2 || value->text[end] != '\0')
         return keys_fail(context, value, "is not a version like 12.4");
     context->machine->cuda = major * 1000 + minor * 10;
     return true;
@@ -139,31 +140,47 @@ bool description_read(const char *text, struct machine *machine, char *why, size
 }
 
 /* The whole of a file, to be freed; NULL and an errno where it cannot be had. */
-static char *read_file(const char *path)
+static char *read_file(const char *path, size_t *size)
 {
-    struct stat found;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    char *text = NULL;
-    if (fstat(file, &found) == 0 && found.st_size <= MAX_DESCRIPTION)
-        text = calloc(1, (size_t)found.st_size + 1);
-    else
-        errno = EFBIG;
-    if (text != NULL && read(file, text, (size_t)found.st_size) != found.st_size) {
-        free(text);
-        text = NULL;
+    int failed = 0;
+    char *text = calloc(1, MAX_DESCRIPTION + 2); /* a byte to see that it is too long, and the end */
+    if (text == NULL)
+        failed = ENOMEM;
+    for (*size = 0; failed == 0;) {
+        const ssize_t got = read(file, text + *size, MAX_DESCRIPTION + 1 - *size);
+        if (got == 0)
+            break;
+        if (got > 0)
+            *size += (size_t)got;
+        else if (errno != EINTR)
+            failed = errno;
+        if (*size > MAX_DESCRIPTION)
+            failed = EFBIG;
     }
     close(file);
-    return text;
+    if (failed == 0)
+        return text;
+    free(text);
+    errno = failed;
+    return NULL;
 }
 
 int description_load(const char *root, const char *path, char *why, size_t length)
 {
-    char *text = read_file(path);
+    size_t size;
+    char *text = read_file(path, &size);
     if (text == NULL) {
-        snprintf(why, length, "%s: %s", path, strerror(errno));
-        return errno == 0 ? EIO : errno;
+        const int error = errno;
+        snprintf(why, length, "%s: %s", path, strerror(error));
+        return error;
+    }
+    if (strlen(text) != size) {
+        snprintf(why, length, "%s: a zero byte is there, %zu bytes in", path, strlen(text));
+        free(text);
+        return EINVAL;
     }
     struct store there;
     int failed = store_read(root, &there);

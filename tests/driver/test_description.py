@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from testbed.driver import command
+from testbed.driver import command, library
 from tests.driver.world import Untyped
 
 A100 = {"model": "A100-SXM4-80GB"}
@@ -48,6 +52,10 @@ def make(folder: Path, description: Untyped, capfd: pytest.CaptureFixture[str]) 
         ({"gpus": [{**A100, "minor": 1}, A100]}, "the same minor"),
         ({"gpus": [{**A100, "cpus": "3-1"}]}, "cpus: is not a list of CPUs"),
         ({"gpus": [{**A100, "count": 33}]}, "count: must be 1 to 32"),
+        ({"gpus": [{**A100, "count": 0}]}, "count: must be 1 to 32"),
+        ({"gpus": [{"model": "A101", "count": -1}]}, "count: must be 1 to 32"),
+        ({"gpus": [{**A100, "pci": "0000:-1:00.0"}]}, "pci: is not a PCI address"),
+        ({"gpus": [{**A100, "pci": "0x00:01:00.0"}]}, "pci: is not a PCI address"),
         ({"gpus": [{**A100, "count": 2, "minor": 1}]}, "count: cannot stand beside"),
         ({"gpus": [{**A100, "count": 32}, A100]}, "one card too many"),
         ({"gpus": [{**A100, "links": [1]}]}, "a link leads to"),
@@ -56,6 +64,10 @@ def make(folder: Path, description: Untyped, capfd: pytest.CaptureFixture[str]) 
         ({"gpus": [{**A100, "graphics_clocks": [1, 2, 3]}]}, "must be the highest, the lowest"),
         ({"gpus": [A100], "driver": "550"}, "driver: is not a version"),
         ({"gpus": [A100], "cuda": "12"}, "cuda: is not a version"),
+        ({"gpus": [A100], "cuda": "-1.4"}, "cuda: is not a version"),
+        ({"gpus": [A100], "cuda": " 12.4"}, "cuda: is not a version"),
+        ('{"gpus": []}\0{"gpus": 1}', "a zero byte is there, 12 bytes in"),
+        (" " * (2**20 + 1), "File too large"),
         ({"gpus": [A100], "addressing": "ast"}, "addressing: must be none, hmm or ats"),
         ({"gpus": [A100], "fabric": {"cluster": "1"}}, "cluster: is not a UUID"),
     ],
@@ -65,6 +77,26 @@ def test_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], description:
     assert status == command.FAILED
     assert message in error
     assert not (tmp_path / "root").exists()
+
+
+def test_a_description_comes_in_pieces(tmp_path: Path) -> None:
+    """As through a pipe, of which a read gives what is there."""
+    text = json.dumps({"gpus": [A100]}).encode()
+    pipe = tmp_path / "machine.json"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as end:
+            end.write(text[:9])
+            time.sleep(0.1)
+            end.write(text[9:])
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        with library.over(tmp_path / "root", pipe) as driver:
+            assert driver.nvmlDeviceGetCount_v2(ctypes.byref(count := ctypes.c_uint())) == 0
+        written.result(timeout=10)
+    assert count.value == 1
 
 
 def test_a_state_keeps_its_description(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
