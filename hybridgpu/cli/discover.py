@@ -29,7 +29,7 @@ def command(driver_root: str, target: str | None, node: str | None, timeout: flo
     from hybridgpu.devices.factsfile import as_json, as_table
     from hybridgpu.devices.factsof import facts_of
     from hybridgpu.devices.observe import observe
-    from hybridgpu.files.tree import replace_file
+    from hybridgpu.files.tree import replace_alone
 
     name = node_name(node)
     found = facts_of(observe(Path(driver_root), timeout), name)
@@ -39,7 +39,7 @@ def command(driver_root: str, target: str | None, node: str | None, timeout: flo
     if target:
         Path(target).mkdir(parents=True, exist_ok=True)
         path = Path(target) / f"{name}.json"
-        replace_file(path, as_json(found.facts).encode(), sync=True)
+        replace_alone(path, as_json(found.facts).encode())
         say(f"wrote {path}")
     else:
         click.echo(as_table(found.facts) if output == "table" else as_json(found.facts), nl=False)

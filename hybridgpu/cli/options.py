@@ -33,6 +33,16 @@ class _Path(click.ParamType):  # type: ignore[type-arg]  # generic in newer rele
 PATH = _Path()
 
 
+class _Seconds(click.FloatRange):
+    """A length of time; `nan` is none, though no comparison refuses it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is no length of time", param, ctx)
+        return number
+
+
 def default_inventory() -> str:
     """What is meant where no inventory is named."""
     return os.environ.get("HYBRIDGPU_INVENTORY") or "/etc/hybridgpu/inventory.yaml"
@@ -51,7 +61,7 @@ def output_option(*choices: str) -> Decorator:
 
 timeout_option: Decorator = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(min=0, max=86400, min_open=True),
     default=60,
     show_default=True,
     metavar="SECONDS",

@@ -7,14 +7,12 @@ done in bind.py.
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybridgpu.files.tree import replace_file
+from hybridgpu.files.tree import replace_alone
 from hybridgpu.model.sharing import Sharing
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -78,9 +76,7 @@ def write(path: Path, content: str) -> None:
     if not path.parent.exists():
         path.parent.mkdir(parents=True)
         path.parent.chmod(0o755)
-    replace_file(path, content.encode(), sync=True)
-    if stat.S_IMODE(os.lstat(path).st_mode) != _MODE:
-        path.chmod(_MODE)
+    replace_alone(path, content.encode(), keep=False)
 
 
 def _fields(device: BoundDevice) -> Iterator[tuple[str, Any]]:

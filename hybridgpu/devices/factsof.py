@@ -61,6 +61,13 @@ MIG_EMPTY = Rule(
     "Cut the card, or turn MIG off.",
     "MIG user guide; S:src/plugins/gpu/nvml/gpu_nvml.c",
 )
+KERNEL_UNREAD = Rule(
+    "device-kernel-unread",
+    Severity.WARNING,
+    "What the kernel's driver shows below /proc or /dev could not be read, and is not held against what NVML says.",
+    "Run it as root on the node, or name the folder of the driver's files: --driver-root.",
+    "/proc/driver/nvidia",
+)
 NO_FILE = Rule(
     "device-file-missing",
     Severity.WARNING,
@@ -109,10 +116,19 @@ def facts_of(seen: Observation, node: str) -> Discovered:
     gpus = tuple(_gpu(card, index, order, seen) for index, card in enumerate(cards))
     for card, gpu in zip(cards, gpus, strict=True):
         findings += _remarks(card, gpu, seen)
+    findings += _kernel_unread(seen.kernel)
     findings += [Finding(EXCLUDED, None, f"{_named(c)} is excluded") for c in _in_kernel(seen.kernel) if c.excluded]
     if not gpus:
         findings.append(Finding(NO_CARD, None, f"the driver {seen.driver.version} knows no card"))
     return Discovered(Facts(node, seen.driver.version, gpus), tuple(findings))
+
+
+def _kernel_unread(kernel: KernelReading) -> Iterator[Finding]:
+    """What of the kernel's side was not read, so that nothing is said of it."""
+    if isinstance(kernel.cards, Unread):
+        yield Finding(KERNEL_UNREAD, None, f"whether a card is dead is not known: {kernel.cards}")
+    if isinstance(kernel.files, Unread):
+        yield Finding(KERNEL_UNREAD, None, f"which device files there are is not known: {kernel.files}")
 
 
 def _in_kernel(kernel: KernelReading) -> tuple[KernelCard, ...]:

@@ -6,12 +6,13 @@ judges, and no call of NVML's is needed: a card that NVML lost still stands here
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridgpu.devices.port import Unread
+from hybridgpu.devices.port import Unread, short_bus_id
 
 _LIBRARY = "libnvidia-ml.so.1"
 _LIBRARY_FOLDERS = (
@@ -60,7 +61,7 @@ def driver_root(root: Path) -> DriverRoot:
     A root with a library alone (a driver in a container) leaves the rest where the kernel shows it.
     """
     found = (root / folder / _LIBRARY for folder in _LIBRARY_FOLDERS)
-    library = None if root == Path("/") else next((path for path in found if path.exists()), None)
+    library = None if root == Path("/") else next((path for path in found if os.path.exists(path)), None)  # noqa: PTH110 - never raises
     kernel = root if (root / _DRIVER).is_dir() else Path("/")
     return DriverRoot(library, kernel, root if (root / "dev").is_dir() else Path("/"))
 
@@ -89,7 +90,7 @@ def _card(folder: Path) -> KernelCard:
         fields = {}
     minor, uuid = fields.get("Device Minor", ""), fields.get("GPU UUID", "")
     return KernelCard(
-        bus_id=folder.name.lower(),
+        bus_id=short_bus_id(folder.name),
         minor=int(minor) if minor.isascii() and minor.isdigit() else None,
         uuid=None if "?" in uuid else uuid or None,
         excluded=fields.get("GPU Excluded") == "Yes",

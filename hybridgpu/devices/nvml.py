@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from hybridgpu.devices.port import CardReading, DriverReading, InstanceReading, MigMode, Unread
+from hybridgpu.devices.port import CardReading, DriverReading, InstanceReading, MigMode, Unread, short_bus_id
 from hybridgpu.errors import Unavailable
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import ComputeMode
@@ -59,6 +59,8 @@ class Nvml:
                 count = int(pynvml.nvmlDeviceGetCount())
             except pynvml.NVMLError as error:
                 raise _unavailable(error) from None
+            except UnicodeDecodeError:
+                raise Unavailable("device", (), "the driver's version is no text") from None
             return DriverReading(version, tuple(_card(number) for number in range(count)))
 
     @contextmanager
@@ -119,15 +121,9 @@ def _card(number: int) -> CardReading:
 
 
 def _bus_id(info: Any) -> str:  # noqa: ANN401
-    """`0000:07:00.0` of NVML's `00000000:07:00.0`; domains above ffff keep their eight digits."""
+    """`0000:07:00.0` of NVML's `00000000:07:00.0`."""
     text = info.busId  # bytes up to nvidia-ml-py 11
     return short_bus_id(text if isinstance(text, str) else text.decode("ascii", "replace"))
-
-
-def short_bus_id(text: str) -> str:
-    """A PCI address in lower case, its domain in four digits where that is enough."""
-    text = text.lower()
-    return text.removeprefix("0000") if len(text.partition(":")[0]) > 4 else text
 
 
 def _mask(words: Any) -> int:  # noqa: ANN401

@@ -22,6 +22,7 @@ class Observation:
 
 def observe(root: Path, seconds: float) -> Observation:
     """Reads the driver at a driver root. Raises Unavailable("device", ...) where it does not answer in `seconds`."""
+    next(root.iterdir(), None)  # no such folder, or none that may be read: said here, not by a child
     return within(seconds, lambda: _look(root))
 
 

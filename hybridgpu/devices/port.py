@@ -6,6 +6,7 @@ takes nothing else with it. Cutting cards will be a second protocol beside `Driv
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,3 +83,14 @@ class Driver(Protocol):
     def read(self) -> DriverReading:
         """Raises Unavailable("device", ...) where there is no driver that answers at all."""
         ...
+
+
+def short_bus_id(text: str) -> str:
+    """A PCI address in lower case with its domain in four digits, more where it needs more; odd text as it is.
+
+    NVML writes eight, the kernel's driver below /proc at least four.
+    """
+    domain, colon, rest = text.lower().partition(":")
+    if not colon or not re.fullmatch(r"[0-9a-f]{1,8}", domain):
+        return text.lower()
+    return f"{int(domain, 16):04x}:{rest}"

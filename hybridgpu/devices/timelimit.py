@@ -21,6 +21,7 @@ from hybridgpu.errors import Bug, Unavailable
 T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1
+_LENGTH = 8
 _GRACE = 0.2
 """Seconds to wait for a child that was killed: one that hangs in the kernel never goes."""
 
@@ -42,10 +43,11 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if answer is None:
         why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
         raise Unavailable("device", (), why)
-    if not answer:
+    length, body = answer[:_LENGTH], answer[_LENGTH:]
+    if len(length) < _LENGTH or len(body) < int.from_bytes(length, "big"):  # it ended on the way
         how = f"signal {os.WTERMSIG(status)}" if status is not None and os.WIFSIGNALED(status) else "no word"
         raise Unavailable("device", (), f"reading the driver ended with {how}")
-    kind, value = pickle.loads(answer)  # noqa: S301 - from our own child
+    kind, value = pickle.loads(body)  # noqa: S301 - from our own child
     if kind == "unavailable":
         raise Unavailable(*value)
     if kind == "bug":
@@ -94,7 +96,8 @@ def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             answer = ("bug", f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
-        view = memoryview(pickle.dumps(answer))
+        content = pickle.dumps(answer)
+        view = memoryview(len(content).to_bytes(_LENGTH, "big") + content)
         while view:
             view = view[os.write(writer, view) :]
     finally:

@@ -116,15 +116,15 @@ def write(root: Path, plan: TreePlan, wanted: Mapping[str, Content], synced: Col
         _sync_folder(root / folder)
 
 
-def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
+def replace_file(path: Path, content: bytes, *, sync: bool, keep: bool = True) -> None:
     """Writes beside the file, then renames over it: a reader sees the old content or the new one, nothing between.
 
-    Mode and owner of a file that is replaced are kept; a new one is 0644 whatever the umask: Slurm's daemons run as
-    several users. Raises OSError that names the file.
+    Mode and owner of a file that is replaced are kept, unless `keep` is false; a new one is 0644 whatever the umask:
+    Slurm's daemons run as several users. Raises OSError that names the file.
     """
     beside = f"{path.parent}/.{path.name}{_BESIDE}"
     try:
-        old = os.lstat(path) if os.path.lexists(path) else None
+        old = os.lstat(path) if keep and os.path.lexists(path) else None
         with suppress(FileNotFoundError):
             os.unlink(beside)  # left by a run that was killed
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -142,6 +142,22 @@ def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
             raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def replace_alone(path: Path, content: bytes, *, keep: bool = True) -> None:
+    """Replaces one file that several processes may write at once: one after the other, each wholly.
+
+    With `keep` mode and owner of the file that is there are kept; without, it is 0644 and the writer's. Raises OSError
+    that names the file, also where something other than a file or a link is there.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EEXIST, "this is no ordinary file, and is not replaced", str(path))
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        replace_file(path, content, sync=True, keep=keep)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -123,7 +123,7 @@ static bool read_machine(struct context *context, struct json *value)
 bool description_read(const char *text, struct machine *machine, char *why, size_t length)
 {
     memset(machine, 0, sizeof *machine);
-    machine->magic = STATE_MAGIC;
+    machine->magic = machine_magic();
     machine->size = sizeof *machine;
     machine->description = keys_hash(text, 0);
     machine->layout = machine->serials = machine->boots = 1;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,12 @@ BRAND_NVIDIA = 14
 def geometry() -> Iterator[str]:
     """The lines of geometry.c: every model of the catalogue with its profiles."""
     engines = tomllib.loads((HERE / "engines.toml").read_text(encoding="utf-8"))
+    table = [_model(model, engines) for model in models()]
     yield '#include "geometry.h"'
     yield "const struct model models[] = {"
-    for model in models():
-        yield _model(model, engines)
+    yield from table
     yield "};"
+    yield f"const unsigned long long models_hash = 0x{sha256(chr(10).join(table).encode()).hexdigest()[:16]}ull;"
     yield "const unsigned int models_count = sizeof models / sizeof models[0];"
 
 

@@ -31,5 +31,6 @@ struct model {
 
 extern const struct model models[];
 extern const unsigned int models_count;
+extern const unsigned long long models_hash; /* of the whole table: a state is only of the one it was made with */
 
 #endif

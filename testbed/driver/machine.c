@@ -9,6 +9,11 @@
 
 enum { MINORS_PER_GPU = 135, MINORS_PER_GPU_INSTANCE = 9, FIRST_INSTANCE_MINOR = 3, HOPPER = 9 };
 
+uint64_t machine_magic(void)
+{
+    return STATE_MAGIC ^ models_hash;
+}
+
 size_t machine_size(const struct machine *machine)
 {
     return offsetof(struct machine, cards) + machine->cards_count * sizeof(struct card);

@@ -98,6 +98,8 @@ struct machine {
     struct card cards[MAX_CARDS];
 };
 
+/* What a state begins with: it counts models and profiles as the catalogue has them, so another catalogue's is none. */
+uint64_t machine_magic(void);
 size_t machine_size(const struct machine *machine);
 const struct model *card_model(const struct card *card);
 const struct profile *instance_profile(const struct card *card, const struct gpu_instance *instance);

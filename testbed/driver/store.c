@@ -39,7 +39,7 @@ static int map(const char *root, struct machine **machine, size_t *size)
         return EPROTO;
     *machine = mapped;
     *size = (size_t)found.st_size;
-    if ((*machine)->magic == STATE_MAGIC && (*machine)->cards_count <= MAX_CARDS &&
+    if ((*machine)->magic == machine_magic() && (*machine)->cards_count <= MAX_CARDS &&
         (*machine)->size == sizeof(struct machine) && machine_size(*machine) == *size)
         return 0;
     munmap(mapped, *size);

@@ -273,3 +273,29 @@ def test_bind_puts_right_what_was_there(dgx: Machine, tmp_path: Path) -> None:
     assert bind(dgx, config, target).returncode == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o644
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith("hybridgpu")) == []
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e300"])
+def test_a_time_limit_is_finite(seconds: str, dgx: Machine) -> None:
+    assert discover(dgx, f"--timeout={seconds}").returncode == 64
+
+
+def test_a_driver_root_is_a_folder(dgx: Machine, tmp_path: Path) -> None:
+    assert hybridgpu(dgx, "discover", "--driver-root", str(tmp_path / "none")).returncode == 66
+    (tmp_path / "file").write_text("")
+    assert hybridgpu(dgx, "discover", "--driver-root", str(tmp_path / "file")).returncode == 66
+
+
+def test_many_write_one_file_at_once(dgx: Machine, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "hybridgpu", "discover", "--driver-root", str(dgx.root), "--node", "n1"]
+    environment = {**os.environ, **dgx.environment()}
+    runs = [subprocess.Popen([*argv, "--to", str(tmp_path / "facts")], env=environment) for _ in range(6)]
+    assert [run.wait(60) for run in runs] == [0] * len(runs)
+    assert [path.name for path in (tmp_path / "facts").iterdir()] == ["n1.json"]
+
+
+def test_what_is_no_file_is_not_replaced(dgx: Machine, tmp_path: Path) -> None:
+    (tmp_path / "facts").mkdir()
+    os.mkfifo(tmp_path / "facts/n1.json")
+    run = discover(dgx, "--node", "n1", "--to", str(tmp_path / "facts"))
+    assert (run.returncode, "no ordinary file" in run.stderr) == (1, True)

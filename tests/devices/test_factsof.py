@@ -11,6 +11,7 @@ import pytest
 from hybridgpu.devices.factsof import (
     DEAD,
     EXCLUDED,
+    KERNEL_UNREAD,
     MIG_EMPTY,
     MIG_PENDING,
     NO_CARD,
@@ -23,7 +24,7 @@ from hybridgpu.devices.factsof import (
 )
 from hybridgpu.devices.kernel import KernelCard, KernelReading
 from hybridgpu.devices.observe import Observation
-from hybridgpu.devices.port import CardReading, DriverReading, InstanceReading, MigMode, Unread
+from hybridgpu.devices.port import CardReading, DriverReading, InstanceReading, MigMode, Unread, short_bus_id
 from hybridgpu.model.finding import Rule
 from hybridgpu.model.gpu import Placement
 
@@ -55,7 +56,7 @@ CUT = {"mig": MigMode(True, True), "instances": (INSTANCE,)}
 
 def observed(readings: Sequence[CardReading], **changes: Any) -> Observation:  # noqa: ANN401 - fields of a record
     files = FILES | {"/dev/nvidia-caps/nvidia-cap147", "/dev/nvidia-caps/nvidia-cap148"}
-    kernel = KernelReading(cards=Unread("/proc", "No such file"), capabilities=CAPABILITIES, files=files)
+    kernel = KernelReading(cards=(), capabilities=CAPABILITIES, files=files)
     return Observation(
         DriverReading("580.95.05", tuple(readings)), replace(kernel, **changes), (0b0001, 0b0010, 0b1100)
     )
@@ -94,6 +95,28 @@ def test_the_model_is_the_drivers_name_without_the_vendor(name: str, model: str)
     found = facts_of(observed([card(0, name=name)]), "n1")
     assert found.facts is not None
     assert found.facts.gpus[0].model == model
+
+
+@pytest.mark.parametrize("side", ["cards", "files"])
+def test_what_of_the_kernel_was_not_read_is_told(side: str) -> None:
+    found = facts_of(observed([card(0)], **{side: Unread("/proc/x", "Permission denied")}), "n1")
+    assert found.facts is not None
+    assert [finding.rule for finding in found.findings] == [KERNEL_UNREAD]
+
+
+@pytest.mark.parametrize(
+    ("written", "short"),
+    [
+        ("00000000:07:00.0", "0000:07:00.0"),
+        ("0000:0A:00.0", "0000:0a:00.0"),
+        ("00010000:07:00.0", "10000:07:00.0"),
+        ("10000:07:00.0", "10000:07:00.0"),
+        ("odd", "odd"),
+        ("x:y", "x:y"),
+    ],
+)
+def test_an_address_is_one_text_whoever_writes_it(written: str, short: str) -> None:
+    assert short_bus_id(written) == short
 
 
 ORDER = ("a", "b", "c")
@@ -219,7 +242,6 @@ def test_a_sound_node_is_told_without_a_word(cards: list[CardReading]) -> None:
     found = facts_of(observed(cards), "n1")
     assert found.findings == ()
     assert found.facts is not None
-    assert facts_of(observed(cards, files=Unread("/dev", "Permission denied")), "n1").findings == ()
 
 
 def test_a_topology_that_was_not_read_makes_cores_null() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from hybridgpu.model.catalogue import identify, models
 from hybridgpu.model.geometry import Layout, layouts
 from hybridgpu.model.gpu import GpuModel, Placement
 from hybridgpu.model.packing import gpu_instance_id
+from testbed.driver import generate
+from testbed.driver.library import NvmlError
 from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.driver.calls import listed
@@ -90,3 +93,27 @@ def test_maximal_layouts_are_created_and_are_maximal(make: Callable[..., Machine
             assert not any(room.values())
             for gi in made:
                 nv.nvmlGpuInstanceDestroy(gi)
+
+
+def catalogue_hash() -> int:
+    found = re.search(r"models_hash = (0x[0-9a-f]{16})ull;", "\n".join(generate.geometry()))
+    assert found is not None
+    return int(found[1], 16)
+
+
+def test_a_state_of_another_catalogue_is_refused(
+    make: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says of a model by its number would mean another one."""
+    machine = make("A100-SXM4-80GB")
+    state = machine.root / "gpusim.state"
+    ours = state.read_bytes()
+    known = catalogue_hash()
+    monkeypatch.setattr(generate, "models", lambda: models()[1:])
+    another = int.from_bytes(ours[:8], "little") ^ known ^ catalogue_hash()
+    state.write_bytes(another.to_bytes(8, "little") + ours[8:])
+    with pytest.raises(NvmlError) as raised:
+        machine.show()
+    assert raised.value.code == nv.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    state.write_bytes(ours)
+    assert len(machine.show()["gpus"]) == 1
