@@ -101,9 +101,7 @@ def catalogue_hash() -> int:
     return int(found[1], 16)
 
 
-def test_a_state_of_another_catalogue_is_refused(
-    make: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_of_another_catalogue_is_refused(make: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     """What it says of a model by its number would mean another one."""
     machine = make("A100-SXM4-80GB")
     state = machine.root / "gpusim.state"
