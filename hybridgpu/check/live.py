@@ -90,10 +90,6 @@ def judge_live(
     return tuple(dict.fromkeys(findings))
 
 
-def _place(wanted: NodeWanted) -> Place | None:
-    return Place(wanted.file, 1) if wanted.file else None
-
-
 def _compute_modes(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
     """Kubernetes' MPS daemon sets EXCLUSIVE_PROCESS on its cards for as long as it runs."""
     for card, gpu in zip(wanted.cards, facts.gpus, strict=False):
@@ -103,14 +99,14 @@ def _compute_modes(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
             message = (
                 f"GPU {gpu.index} at {gpu.pci_bus_id}: compute mode {gpu.compute_mode}; it must be {card.compute_mode}"
             )
-            yield Finding(COMPUTE_MODE, _place(wanted), message)
+            yield Finding(COMPUTE_MODE, wanted.place, message)
 
 
 def _slurm(wanted: NodeWanted, facts: Facts, slurm: Consumption) -> Iterator[Finding]:
     result = slurm.nodes.get(wanted.node)
     said = _slurm_difference(wanted, facts, result)
     if said:
-        yield Finding(SLURM_DIFFERS, _place(wanted), f"{wanted.node}: Slurm {slurm.release} {said}")
+        yield Finding(SLURM_DIFFERS, wanted.place, f"{wanted.node}: Slurm {slurm.release} {said}")
         return
     offered = result.offer.gpus if result and result.offer else ()
     for device, seen in zip(wanted.slurm_devices, offered, strict=True):
@@ -118,7 +114,7 @@ def _slurm(wanted: NodeWanted, facts: Facts, slurm: Consumption) -> Iterator[Fin
         # Cores= is left out where it would not be whole sockets: that is no difference.
         if seen.cores and gpu.cores and seen.cores != gpu.cores:
             message = f"GPU {gpu.index} at {gpu.pci_bus_id}: Slurm has cores {seen.cores}, the driver {gpu.cores}"
-            yield Finding(CORES_DIFFER, _place(wanted), message)
+            yield Finding(CORES_DIFFER, wanted.place, message)
 
 
 def _slurm_difference(wanted: NodeWanted, facts: Facts, result: NodeResult | None) -> str | None:

@@ -83,9 +83,13 @@ def check(paths: Sequence[str], release: Release | None = None, live: Live | Non
     first: dict[str, str] = {}
     for inventory in loaded:
         findings += [*inventory.findings, *unrendered(inventory), *_in_two(inventory, first)]
+    theirs = live is not None or any(file.kind in SLURM | KUBERNETES for file in found)
+    told = {node: read_facts(path) for node, path in facts.items()} if theirs or not loaded else {}
     if not loaded:
-        findings += [finding for path in facts.values() for finding in read_facts(path)[1]]
-    findings += _schedulers(found, paths, facts, loaded, release, live)
+        findings += [finding for _, wrong in told.values() for finding in wrong]
+    if theirs:
+        seen = {node: node_facts for node, (node_facts, _) in told.items() if node_facts is not None}
+        findings += _schedulers(found, paths, seen, loaded, release, live)
     read = [file for file in found if file.kind is not Kind.UNREADABLE]
     kept = apply_ignores(without_secrets(dict.fromkeys(findings), read), read, _rules)
     return Checked(limited(kept), tuple(file.path for file in read))
@@ -111,20 +115,15 @@ def _inventories(found: Sequence[Input]) -> list[str]:
 def _schedulers(
     found: Sequence[Input],
     paths: Sequence[str],
-    facts: Mapping[str, str],
+    facts: Mapping[str, Facts],
     loaded: Sequence[Loaded],
     release: Release | None,
     live: Live | None,
 ) -> Iterator[Finding]:
     """What Slurm's and Kubernetes' own files give, alone, together, and on this node's cards."""
-    if live is None and not any(file.kind in SLURM | KUBERNETES for file in found):
-        return
     version = next((i.inventory.slurm.version for i in loaded if i.inventory and i.inventory.slurm), None)
     judging = release or (slurm.release(version) if version else None) or NEWEST
-    read = {node: read_facts(path)[0] for node, path in facts.items()}
-    seen = {node: told for node, told in read.items() if told is not None}
-    if live:
-        seen[live.wanted.node] = live.facts
+    seen = {**facts, live.wanted.node: live.facts} if live else facts
     trees, findings = slurm.gather(found, judging)
     yield from findings
     sides = [SlurmSide(tree, slurm.consume(tree.files, judging, detected_from(seen, judging))) for tree in trees]

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hybridgpu.devices.devicemap import BoundDevice, DeviceMap
+from hybridgpu.devices.factsof import NO_FILE
 from hybridgpu.devices.nodeconfig import NodeWanted, WantedCard
 from hybridgpu.devices.port import Unread
 from hybridgpu.model.catalogue import NotFound, find, identify
 from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
-from hybridgpu.model.finding import Finding, Place, Rule, Severity
+from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.naming import device_files, instance_files
 from hybridgpu.model.site import Device
 
@@ -45,7 +46,7 @@ NOT_MADE = Rule(
     "device-file-not-made",
     Severity.ERROR,
     "A device file is not there, so that no job can open the device, and slurmd stops after 20 s of waiting for it.",
-    "Run nvidia-modprobe for it (`-c MINOR` for a card, `-f /proc/driver/nvidia/capabilities/...` for MIG), at boot.",
+    NO_FILE.fix,
     "S:src/interfaces/gres.c _my_stat; nvidia-modprobe(1)",
 )
 
@@ -71,7 +72,7 @@ def bind(wanted: NodeWanted, facts: Facts, files: frozenset[str] | Unread, boot_
 
 def differences(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
     """Every way in which the cards are not what the NodeConfig says: number, model, place, cut and files."""
-    place = Place(wanted.file, 1) if wanted.file else None
+    place = wanted.place
     if len(facts.gpus) != len(wanted.cards):
         message = f"the node has {len(facts.gpus)} GPUs; its NodeConfig has {len(wanted.cards)}"
         yield Finding(CARD_DIFFERS, place, message)
@@ -148,7 +149,7 @@ def _not_made(wanted: NodeWanted, facts: Facts, files: frozenset[str]) -> Iterat
         missing = [file for file in seen_files(device, gpu) if file not in files]
         if missing:
             message = f"GPU {gpu.index} at {gpu.pci_bus_id}: there is no {', '.join(missing)}"
-            yield Finding(NOT_MADE, Place(wanted.file, 1) if wanted.file else None, message)
+            yield Finding(NOT_MADE, wanted.place, message)
 
 
 def _bound(device: Device, wanted: NodeWanted, gpu: GpuFacts) -> BoundDevice:

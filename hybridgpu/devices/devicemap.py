@@ -16,7 +16,6 @@ from hybridgpu.files.tree import replace_alone
 from hybridgpu.model.sharing import Sharing
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_MODE = 0o644
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,11 @@ class NodeWanted:
     devices: tuple[Device, ...]
     file: str = ""
 
+    @property
+    def place(self) -> Place | None:
+        """Where it was read, for findings on it as a whole."""
+        return Place(self.file, 1) if self.file else None
+
     def slurm_index(self, device: Device) -> int | None:
         """The number by which Slurm knows a device; None outside Slurm, and for Kubernetes' cards of a split node."""
         mine = self.slurm_devices
@@ -144,7 +149,7 @@ def of_another(wanted: NodeWanted, hostname: str) -> tuple[Finding, ...]:
     if hostname.partition(".")[0] in {host.partition(".")[0] for host in wanted.hosts}:
         return ()
     message = f"it is for {wanted.node}; this host is {hostname}"
-    return (Finding(OF_ANOTHER, Place(wanted.file, 1) if wanted.file else None, message),)
+    return (Finding(OF_ANOTHER, wanted.place, message),)
 
 
 def _sharing(record: Record, mode: Mode) -> Sharing:

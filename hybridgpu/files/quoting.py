@@ -15,8 +15,8 @@ def shown(text: str) -> str:
     return repr(text)
 
 
-def listed(words: Iterable[str]) -> str:
-    """`a, b, c`, and how many more there are beyond the first 40."""
+def listed(words: Iterable[str], most: int = _MOST) -> str:
+    """`a, b, c`, and how many more there are beyond the first `most`."""
     every = list(words)
-    more = f" and {len(every) - _MOST} more" if len(every) > _MOST else ""
-    return ", ".join(every[:_MOST]) + more
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more

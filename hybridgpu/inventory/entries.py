@@ -51,6 +51,11 @@ class NodeGroup:
     addresses: Mapping[str, tuple[str, ...]]
     place: Place
 
+    @property
+    def in_both(self) -> bool:
+        """Whether both schedulers know the nodes."""
+        return set(Scheduler) <= set(self.schedulers)
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:

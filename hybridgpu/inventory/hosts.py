@@ -13,7 +13,7 @@ from itertools import chain, product
 
 from ClusterShell.RangeSet import RangeSet, RangeSetParseError
 
-from hybridgpu.files.quoting import shown
+from hybridgpu.files.quoting import listed, shown
 
 MOST_NODES = 65_536
 """Nodes of a cluster, and hosts of a range, that Slurm takes (S:slurm/slurm.h MAX_SLURM_NODES)."""
@@ -65,9 +65,7 @@ def count(text: str) -> int:
 
 def fold(hosts: Iterable[str]) -> str:
     """A few host names for a message: `gpu004, gpu005 and 7 more`."""
-    names = list(dict.fromkeys(hosts))
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return listed(dict.fromkeys(hosts), _SHOWN)
 
 
 def _terms(text: str) -> Iterator[list[Part]]:

@@ -6,6 +6,7 @@ the whole catalogue, whatever a cluster has today; whether a name is used anywhe
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from hybridgpu.model.facts import InstanceFacts
 from hybridgpu.model.gpu import GpuModel, Profile
 from hybridgpu.model.labels import MIG_RESOURCE
 
+_CARD_FILE = re.compile(r"/dev/nvidia([0-9]{1,4})")
+_CAPABILITY_FILE = re.compile(r"/dev/nvidia-caps/nvidia-cap([0-9]{1,6})")
 _MINORS_PER_GPU, _MINORS_PER_GI, _FIRST_GI_MINOR = 135, 9, 3
 
 
@@ -95,6 +98,18 @@ def device_files(minor: int, gi: int | None = None, ci: int = 0) -> tuple[str, .
         return (card,)
     gi_minor = _FIRST_GI_MINOR + _MINORS_PER_GPU * minor + _MINORS_PER_GI * gi
     return card, capability_file(gi_minor), capability_file(gi_minor + 1 + ci)
+
+
+def card_minor(path: str) -> int | None:
+    """The N of /dev/nvidiaN; None for another file."""
+    found = _CARD_FILE.fullmatch(path)
+    return int(found[1]) if found else None
+
+
+def capability_number(path: str) -> int | None:
+    """The N of a MIG capability file, /dev/nvidia-caps/nvidia-capN; None for another file."""
+    found = _CAPABILITY_FILE.fullmatch(path)
+    return int(found[1]) if found else None
 
 
 def card_of_capability(number: int) -> int:

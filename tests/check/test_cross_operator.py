@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.consumers.kubernetes.given import Taint, Toleration
+from hybridgpu.consumers.kubernetes.given import Taint
 from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.model.finding import Place, Severity
+from hybridgpu.model.site import Toleration
 from tests.check.cross_sites import cluster_policy, crossed, labels, node, nodes, slurm
 from tests.check.test_cross_membership import KUBE_ONLY, SLURM_ONLY, entry, inventory
 

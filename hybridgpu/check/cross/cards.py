@@ -13,6 +13,7 @@ from hybridgpu.check.cross.kubecards import devices
 from hybridgpu.check.cross.slurmnode import SlurmNode, card, profile
 from hybridgpu.consumers.kubernetes.given import KubeNode
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
+from hybridgpu.files.quoting import listed
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.hostname import Directory
@@ -133,8 +134,7 @@ def _has(facts: Facts) -> str:
 
 
 def _listed(files: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(files))
-    return ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else "")
+    return listed(dict.fromkeys(files), _SHOWN)
 
 
 def _of_kubernetes(groups: Groups, node: KubeNode, facts: Facts) -> None:

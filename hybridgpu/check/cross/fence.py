@@ -6,7 +6,6 @@ allocatable 0 it is refused).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 
 from hybridgpu.consumers.kubernetes.given import KubeNode, Taint
@@ -35,11 +34,6 @@ def fence(node: KubeNode) -> Fence:
     if node.allocatable is None:
         return Fence.CLOSED if held or CLOSED in node.labels else Fence.OPEN
     return Fence.HELD if held else Fence.OPEN
-
-
-def selected(selector: Mapping[str, str], node: KubeNode) -> bool:
-    """Whether pods with this nodeSelector run there."""
-    return all(node.labels.get(label) == value for label, value in selector.items())
 
 
 def holds(taint: Taint) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hybridgpu.check.cross.fence import selected
-from hybridgpu.check.cross.slurmnode import SlurmNode, card, instances
+from hybridgpu.check.cross.slurmnode import SlurmNode, card, card_of_file, instances
 from hybridgpu.consumers.kubernetes.given import KubeNode, Operand
 from hybridgpu.consumers.kubernetes.labelnumber import label_number
 from hybridgpu.model.facts import Facts
@@ -16,7 +15,6 @@ from hybridgpu.model.offer import SlurmOffer
 _SLICES = re.compile(r"(?:[0-9]+c\.)?([0-9]{1,9})g\.")
 _COMPUTE_SLICES = 7
 _INDICES = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
-_FILE = re.compile(r"/dev/nvidia([0-9]{1,9})")
 
 
 def devices(node: KubeNode) -> dict[str, int]:
@@ -40,7 +38,7 @@ def is_split(slurm: SlurmNode, kube: KubeNode, facts: Facts | None, operands: Se
         return True
     indices = {gpu.minor: gpu.index for gpu in facts.gpus} if facts else {}
     mine_by_index = {indices.get(number, number) for number in numbers}
-    for operand in (operand for operand in operands if selected(operand.selector, kube)):
+    for operand in (operand for operand in operands if kube.selected_by(operand.selector)):
         visible = operand.env.get("NVIDIA_VISIBLE_DEVICES", "")
         if operand.program == "device-plugin" and _INDICES.fullmatch(visible) and numbers:
             seen = {int(index) for index in visible.split(",")}
@@ -55,7 +53,7 @@ def is_split(slurm: SlurmNode, kube: KubeNode, facts: Facts | None, operands: Se
 def _held(offer: SlurmOffer) -> set[int]:
     """The cards that another GRES names: so Slurm keeps cards of Kubernetes from its jobs."""
     files = (file for other in offer.others for file in other.files)
-    return {int(found[1]) for file in files if (found := _FILE.fullmatch(file))}
+    return {minor for file in files if (minor := card_of_file(file)) is not None}
 
 
 def _slurm_cards(offer: SlurmOffer | None) -> int | None:

@@ -16,7 +16,7 @@ from hybridgpu.model.offer import SlurmDevice, SlurmOffer
 from hybridgpu.model.sharing import Mode
 
 _PROFILE = re.compile(r"(?:^|[_.-])((?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb(?:[+.-][a-z0-9.,-]+)?)$", re.IGNORECASE)
-_CARD = re.compile(r"/dev/nvidia([0-9]+)")
+_CARD = re.compile(r"/dev/nvidia([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,12 @@ def cut(device: SlurmDevice) -> bool:
 
 def card(device: SlurmDevice) -> int | None:
     """The N of its /dev/nvidiaN, None where it has no such file."""
-    found = _CARD.fullmatch(device.files[0]) if device.files else None
+    return card_of_file(device.files[0]) if device.files else None
+
+
+def card_of_file(path: str) -> int | None:
+    """The N of /dev/nvidiaN, None for another file."""
+    found = _CARD.fullmatch(path)
     return int(found[1]) if found else None
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridgpu.check.cross.fence import selected
 from hybridgpu.check.cross.groups import Groups
 from hybridgpu.check.cross.pairs import Pair
-from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint, Toleration
+from hybridgpu.consumers.kubernetes.given import KubeFiles, KubeNode, Taint
 from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.labels import CLOSED, DEPLOY_OPERANDS, OURS
-from hybridgpu.model.sharing import Scheduler
+from hybridgpu.model.site import Toleration
 from hybridgpu.render.kubernetes.tolerations import CHART, OPERATOR
 
 NOT_TOLERATED = Rule(
@@ -64,7 +63,7 @@ def judge_tolerations(kube: KubeFiles, pairs: Sequence[Pair], inventories: Seque
     wanted = (node for node in kube.nodes if node.labels.get(DEPLOY_OPERANDS) != "false")
     for node in (node for node in wanted if node.has_gpus or id(node) in in_slurm):
         for taint in (taint for taint in node.taints if _matters(taint, node)):
-            for who in (who for who in pods if selected(who.selector, node)):
+            for who in (who for who in pods if node.selected_by(who.selector)):
                 if not _tolerate(who.tolerations, taint):
                     words = f"{who.title} does not tolerate the taint {_shown(taint)}"
                     told.update([who.place] if taint.key == CLOSED else [])
@@ -120,6 +119,6 @@ def _in_both(inventories: Sequence[Loaded]) -> tuple[str, Place] | None:
     """An inventory with nodes that both schedulers know, and where the first of them stand."""
     for loaded in inventories:
         for group in loaded.inventory.groups if loaded.inventory else ():
-            if len(set(group.schedulers) & set(Scheduler)) > 1 and loaded.inventory:
+            if group.in_both and loaded.inventory:
                 return loaded.inventory.file, group.place
     return None

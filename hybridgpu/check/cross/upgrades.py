@@ -14,7 +14,6 @@ from hybridgpu.inventory.hosts import fold
 from hybridgpu.inventory.load import Loaded
 from hybridgpu.model.finding import Finding, Place, Related, Rule, Severity
 from hybridgpu.model.labels import DEPLOY_DRIVER, DEPLOY_OPERANDS
-from hybridgpu.model.sharing import Scheduler
 
 UPGRADES = Rule(
     "site-driver-auto-upgrade",
@@ -72,7 +71,7 @@ def _both(pairs: Sequence[Pair], inventories: Sequence[Loaded], *, known: bool) 
         return
     for loaded in inventories:
         for group in loaded.inventory.groups if loaded.inventory else ():
-            if set(Scheduler) <= set(group.schedulers):
+            if group.in_both:
                 yield from ((host, group.place) for host in group.hosts)
 
 

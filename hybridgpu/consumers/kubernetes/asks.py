@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hybridgpu.consumers.kubernetes.container import VISIBLE
-from hybridgpu.consumers.kubernetes.given import Ask, Bound, Toleration, Workload
+from hybridgpu.consumers.kubernetes.given import Ask, Bound, Workload
 from hybridgpu.consumers.kubernetes.gpunames import is_ours, quota_key
 from hybridgpu.consumers.kubernetes.misplaced import misplaced
 from hybridgpu.consumers.kubernetes.podtemplates import Template, is_own_kind, maps, templates, text
@@ -17,6 +17,7 @@ from hybridgpu.consumers.kubernetes.tolerations import read_tolerations
 from hybridgpu.files.gotree import GoKey, GoMap, GoNode, GoScalar
 from hybridgpu.files.manifest import Manifest, at
 from hybridgpu.model.finding import Place
+from hybridgpu.model.site import Toleration
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of a container
 _NOTHING_VISIBLE = ("", "void", "none")

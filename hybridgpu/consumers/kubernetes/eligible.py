@@ -51,9 +51,8 @@ class Eligible:
         if selects not in self._matching:
             wanted, name = selects
             among = self._named.get(name, ()) if name else self.nodes
-            self._matching[selects] = [
-                node for node in among if all(node.labels.get(key) == value for key, value in wanted)
-            ]
+            selector = dict(wanted)
+            self._matching[selects] = [node for node in among if node.selected_by(selector)]
         return self._matching[selects]
 
     def sources(self, workload: Workload) -> tuple[Source, ...] | None:
@@ -98,7 +97,8 @@ class Eligible:
             yield Finding(rules.SELECTOR, place, f"{message}, and no Node has all of them", rules.SELECTOR.fix)
 
     def _together(self, workload: Workload, labels: list[str]) -> bool:
-        return any(all(node.labels.get(key) == workload.node_selector[key] for key in labels) for node in self.nodes)
+        wanted = {label: workload.node_selector[label] for label in labels}
+        return any(node.selected_by(wanted) for node in self.nodes)
 
     def _values(self, label: str) -> tuple[Collection[str] | None, str]:
         """The values of a label that exist: on Nodes where any has it, else those that configs make possible.

@@ -15,6 +15,7 @@ from hybridgpu.consumers.kubernetes.node import Node
 from hybridgpu.files.where import Where
 from hybridgpu.model.finding import Place
 from hybridgpu.model.labels import DEPLOY_PLUGIN, MIG_CONFIG, OUR_CONFIG, PLUGIN_CONFIG
+from hybridgpu.model.site import Toleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,6 @@ class MigFile:
     where: Where
     place: Place
     key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """A toleration as Kubernetes reads it; None where a key is not given."""
-
-    key: str | None
-    operator: str | None
-    value: str | None
-    effect: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +187,10 @@ class KubeNode:
         if self.allocatable is not None:
             return any(self.allocatable.values())
         return self.has_gpus and self.labels.get(DEPLOY_PLUGIN) != "false"
+
+    def selected_by(self, selector: Mapping[str, str]) -> bool:
+        """Whether pods with this nodeSelector may run there."""
+        return selector.items() <= self.labels.items()
 
     @property
     def has_gpus(self) -> bool:

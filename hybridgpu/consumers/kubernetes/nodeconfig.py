@@ -55,7 +55,7 @@ class NodeConfigs:
     def used_on(self, node: KubeNode) -> tuple[ConfigSet, ...]:
         """The sets whose users run on the node: those that ask for labels of its, where there are any."""
         selected = (each for item in node.labels.items() for each in self._selected.get(item, ()))
-        here = tuple(each for each in selected if each.selector.items() <= node.labels.items())
+        here = tuple(each for each in selected if node.selected_by(each.selector))
         return here or tuple(self._anywhere)
 
     def choices(self, node: KubeNode) -> tuple[ConfigSet, ...]:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from hybridgpu.consumers.kubernetes import askrules as rules
 from hybridgpu.consumers.kubernetes.eligible import Eligible
-from hybridgpu.consumers.kubernetes.given import Ask, KubeNode, Taint, Toleration, Workload
+from hybridgpu.consumers.kubernetes.given import Ask, KubeNode, Taint, Workload
 from hybridgpu.consumers.kubernetes.tolerations import tolerates
 from hybridgpu.files.quoting import listed, shown
 from hybridgpu.model.finding import Finding, Place, Related
 from hybridgpu.model.labels import OURS
+from hybridgpu.model.site import Toleration
 from hybridgpu.model.spelling import is_slip
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hybridgpu.consumers.kubernetes.given import Taint, Toleration
+from hybridgpu.consumers.kubernetes.given import Taint
 from hybridgpu.files.gotree import GoList, GoMap, GoNode, GoScalar
+from hybridgpu.model.site import Toleration
 
 
 def read_tolerations(node: GoNode | None) -> tuple[Toleration, ...] | None:

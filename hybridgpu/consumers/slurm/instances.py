@@ -19,7 +19,7 @@ from hybridgpu.consumers.slurm.verdict import Verdict
 from hybridgpu.files.slurmlines import Pair
 from hybridgpu.model.catalogue import models
 from hybridgpu.model.finding import Place, Related, Rule, Severity
-from hybridgpu.model.naming import card_of_capability, device_files
+from hybridgpu.model.naming import capability_number, card_minor, card_of_capability, device_files
 from hybridgpu.model.packing import fits
 from hybridgpu.model.spelling import nearest
 
@@ -54,8 +54,6 @@ PROFILE_UNKNOWN = Rule(
 
 RULES = (CARD_AND_INSTANCES, CARD_TOO_SMALL, CAPABILITY_ELSEWHERE, PROFILE_UNKNOWN)
 
-_CARD = re.compile(r"/dev/nvidia([0-9]{1,4})")
-_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap([0-9]{1,6})")
 _PROFILE = re.compile(r"(?:^|[_.-])([0-9]+g\.[0-9]+gb(?:\+[a-z.]+)?)", re.IGNORECASE)
 _LIKE_A_PROFILE = re.compile(r"[0-9]g?\.[0-9]+[a-z]*|[0-9]g[._-]?[0-9]+", re.IGNORECASE)
 _FIRST_OF_INSTANCES = 3
@@ -68,7 +66,7 @@ def judge(records: Sequence[Record], verdict: Verdict) -> None:
     whole = {file: record for record in mine if not record.multiple for file in record.files}
     cards: dict[str, list[Record]] = {}
     for record in mine:
-        if record.multiple and (card := next((file for file in record.files if _CARD.fullmatch(file)), None)):
+        if record.multiple and (card := next((file for file in record.files if card_minor(file) is not None), None)):
             cards.setdefault(card, []).append(record)
     for card, cut in cards.items():
         if card in whole:
@@ -115,7 +113,7 @@ def _judge_numbers(card: str, record: Record, verdict: Verdict) -> None:
 
 
 def _numbers(record: Record) -> list[int]:
-    return sorted(int(found[1]) for file in record.files if (found := _CAPABILITY.fullmatch(file)))
+    return sorted(number for file in record.files if (number := capability_number(file)) is not None)
 
 
 def judge_detected(auto: Pair, want: Wanted | None, place: Place | None, verdict: Verdict) -> None:

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hybridgpu.consumers.kubernetes.given import KubeFiles, Toleration
+from hybridgpu.consumers.kubernetes.given import KubeFiles
 from hybridgpu.consumers.kubernetes.pluginconfig import read_config
 from hybridgpu.inventory.importer.document import Block, Entry, Value
 from hybridgpu.inventory.schema import NAMESPACE, PATH
 from hybridgpu.model.labels import CHART_TOLERATIONS, CLOSED, DEPLOY_OPERANDS, MPS_ROOT
-from hybridgpu.model.site import OPERATOR
+from hybridgpu.model.site import OPERATOR, Toleration
 
 _DEFAULT_NAMESPACE = {OPERATOR: "gpu-operator", "device-plugin": "nvidia-device-plugin"}
 _CHARTS_OWN = (

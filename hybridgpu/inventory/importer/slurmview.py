@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hybridgpu.model.facts import Facts
-from hybridgpu.model.naming import card_of_capability, parts_of_card
+from hybridgpu.model.naming import capability_number, card_minor, card_of_capability, parts_of_card
 from hybridgpu.model.offer import SlurmDevice, SlurmOffer
 from hybridgpu.model.site import KUBERNETES_CARDS
 
-_CARD = re.compile(r"/dev/nvidia([0-9]{1,4})")
-_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap([0-9]{1,6})")
 _PROFILE = re.compile(r"(?:^|[_.:-])([0-9]+g\.[0-9]+gb(?:[+-][a-z]+(?:\.all)?)?)$", re.IGNORECASE)
 
 
@@ -108,14 +106,14 @@ def _place(device: SlurmDevice, facts: Facts | None) -> tuple[int | None, int | 
     that are no NVIDIA card's."""
     if not device.files:
         return None, None
-    numbers = [found[1] for file in device.files if (found := _CAPABILITY.fullmatch(file))]
-    cards = [found[1] for file in device.files if (found := _CARD.fullmatch(file))]
+    numbers = [number for file in device.files if (number := capability_number(file)) is not None]
+    cards = [minor for file in device.files if (minor := card_minor(file)) is not None]
     if len(numbers) + len(cards) < len(device.files) or len(cards) > 1:
         return None
-    capability = int(numbers[-1]) if numbers else None
+    capability = numbers[-1] if numbers else None
     if cards:
-        return int(cards[0]), capability
-    return (_card_of(int(numbers[-1]), facts), capability) if capability is not None else None
+        return cards[0], capability
+    return (_card_of(capability, facts), capability) if capability is not None else None
 
 
 def _card_of(capability: int, facts: Facts | None) -> int:
@@ -149,4 +147,4 @@ def _profile(kind: str | None) -> str | None:
 def _kept(offer: SlurmOffer) -> Iterator[int]:
     for other in offer.others:
         if other.name == KUBERNETES_CARDS:
-            yield from (int(found[1]) for file in other.files if (found := _CARD.fullmatch(file)))
+            yield from (minor for file in other.files if (minor := card_minor(file)) is not None)

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridgpu.consumers.kubernetes.asks import read_bounds, read_workload
-from hybridgpu.consumers.kubernetes.given import Ask, Bound, Toleration, Workload
+from hybridgpu.consumers.kubernetes.given import Ask, Bound, Workload
 from hybridgpu.consumers.kubernetes.gpunames import all_names, is_impossible, is_ours, is_taken, likely
 from hybridgpu.consumers.kubernetes.quantity import NEGATIVE, NOT_A_QUANTITY, NOT_WHOLE, parse_quantity, read_quantity
 from hybridgpu.files.goyaml import load
 from hybridgpu.files.manifest import read_manifests
+from hybridgpu.model.site import Toleration
 
 SPEC = "{containers: [{name: c, image: a, resources: {limits: {nvidia.com/gpu: 2}}}]}"
 HEAD = "apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: team}\n"

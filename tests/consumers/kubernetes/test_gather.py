@@ -9,11 +9,11 @@ import pytest
 
 from hybridgpu.consumers.kubernetes import KubeFiles, Node, gather, node_of
 from hybridgpu.consumers.kubernetes.configmanager import CHART, Settings
-from hybridgpu.consumers.kubernetes.given import Toleration
 from hybridgpu.consumers.kubernetes.nodes import cards_of
 from hybridgpu.files.kinds import Input, Kind, inputs
 from hybridgpu.files.source import NOT_UTF8
 from hybridgpu.model.finding import Place
+from hybridgpu.model.site import Toleration
 from tests.consumers.kubernetes.tables import A100, model
 
 SHARED = "version: v1\nsharing:\n  timeSlicing:\n    resources: [{name: gpu, replicas: 4}]\n"
