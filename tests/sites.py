@@ -21,6 +21,19 @@ nodeClasses:
 nodes:
 """
 
+SLURM_CONF = """\
+ClusterName=t
+SlurmctldHost=ctl
+SelectType=select/cons_tres
+Include nodes.conf
+Include gpu.conf
+PartitionName=all Nodes=ALL Default=YES
+"""
+"""What a site writes around what is rendered."""
+
+CONFINING = SLURM_CONF + "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup,task/affinity\n"
+"""The same, of a site that confines jobs to their GPUs."""
+
 
 def inventory(*entries: str, slurm: str = 'version: "24.11"') -> str:
     """An inventory with these node entries (`HOSTS CLASS SHARING`, or a whole flow mapping) and `slurm:` keys."""

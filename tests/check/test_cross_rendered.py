@@ -19,9 +19,10 @@ from hybridgpu.model.site import KubernetesCluster, NodeConfig, Site
 from hybridgpu.render.kubernetes.config import plugin_config
 from hybridgpu.render.kubernetes.node import node_side
 from hybridgpu.render.kubernetes.proof import node_seen
-from tests.check.test_rendered import SLURM_CONF, written
+from tests.check.test_rendered import written
 from tests.conftest import soak
 from tests.kubernetes import inventories as hybrid
+from tests.sites import CONFINING
 from tests.slurm.inventories import Case
 
 
@@ -52,7 +53,7 @@ def lived_in(case: Case, folder: Path) -> Site:
     site = loaded.site
     assert site is not None and site.kubernetes is not None
     if (folder / "tree" / "slurm").is_dir():
-        (folder / "tree" / "slurm" / "slurm.conf").write_text(SLURM_CONF)
+        (folder / "tree" / "slurm" / "slurm.conf").write_text(CONFINING)
     objects = [
         node_object(config, site.kubernetes)
         for config in site.nodes.values()

@@ -17,19 +17,10 @@ from hybridgpu.inventory.load import load_site
 from hybridgpu.model.finding import Severity
 from tests.conftest import soak
 from tests.kubernetes import inventories as hybrid
+from tests.sites import CONFINING
 from tests.slurm import inventories as slurm
 from tests.slurm.inventories import Case
 
-SLURM_CONF = """\
-ClusterName=t
-SlurmctldHost=ctl
-SelectType=select/cons_tres
-ProctrackType=proctrack/cgroup
-TaskPlugin=task/cgroup,task/affinity
-Include nodes.conf
-Include gpu.conf
-PartitionName=all Nodes=ALL Default=YES
-"""
 OTHER_NODES = "NodeName=other[1-2] Gres=gpu:k40:1{nics}\n"
 """Nodes that the site looks after itself: their gres.conf lines are in the inventory, as they stand. They have the
 NICs that a line for all nodes gives them."""
@@ -77,7 +68,7 @@ def nothing_new(version: str, folder: Path) -> None:
 
     assert new(folder / "tree") == []
     if (gres := folder / "tree/slurm/gres.conf").is_file():  # there is none where no node is in Slurm
-        (folder / "tree/slurm/slurm.conf").write_text(SLURM_CONF + other_nodes(gres))
+        (folder / "tree/slurm/slurm.conf").write_text(CONFINING + other_nodes(gres))
         assert new(folder / "tree") == []
     assert new(folder) == []
 

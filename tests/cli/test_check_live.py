@@ -11,18 +11,9 @@ import pytest
 from testbed.driver.machine import Machine
 from tests.cli.test_discover import INVENTORY, discover, hybridgpu
 from tests.devices.machines import MACHINES
+from tests.sites import CONFINING
 
 HOST = os.uname().nodename.partition(".")[0]
-SLURM_CONF = """\
-ClusterName=t
-SlurmctldHost=c
-SelectType=select/cons_tres
-ProctrackType=proctrack/cgroup
-TaskPlugin=task/cgroup,task/affinity
-Include nodes.conf
-Include gpu.conf
-PartitionName=all Nodes=ALL Default=YES
-"""
 
 
 @pytest.fixture
@@ -39,7 +30,7 @@ def node(dgx: Machine, tmp_path: Path) -> Path:
     inventory.write_text(INVENTORY.replace("hosts: n1", f"hosts: {HOST}").replace('version: "24.11"', HOOKS))
     done = hybridgpu(None, "render", str(inventory), "--facts", str(facts), "--to", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    (tmp_path / "out/slurm/slurm.conf").write_text(SLURM_CONF)
+    (tmp_path / "out/slurm/slurm.conf").write_text(CONFINING)
     return tmp_path / "out"
 
 

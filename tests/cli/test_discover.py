@@ -17,8 +17,9 @@ from hybridgpu.inventory.facts import read_facts
 from testbed.driver import library
 from testbed.driver.machine import Machine
 from tests.conftest import lacking
-from tests.devices.machines import MACHINES, nvml
+from tests.devices.machines import MACHINES
 from tests.devices.test_nodeconfig import rendered
+from tests.simulated import nvml
 
 INVENTORY = """\
 apiVersion: hybridgpu/v1

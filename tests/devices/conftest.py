@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from testbed.driver import library
 from testbed.driver.machine import Machine
-from tests.conftest import lacking
 from tests.devices.machines import MACHINES
+from tests.simulated import load_driver
 
 Make = Callable[[str], Machine]
 
@@ -19,10 +17,7 @@ Make = Callable[[str], Machine]
 @pytest.fixture(scope="session")
 def driver() -> None:
     """The simulated driver, in this process and built for others."""
-    missing = [program for program in ("make", "cc") if shutil.which(program) is None]
-    if missing:
-        lacking(f"the simulated driver is built with {' and '.join(missing)}")
-    library.load().gpusim_faults(None)
+    load_driver()
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from testbed.driver import library
 from testbed.driver.machine import Machine
 from tests.devices.sysfs import Cpus, plain
+from tests.simulated import nvml
 
 Cut = tuple[tuple[str, int], ...]
 """What a card is cut into: profile and the memory slice it begins at, in the order of creation."""
@@ -194,17 +193,6 @@ MACHINES: dict[str, Built] = {
         {1: (("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6))},
     ),
 }
-
-
-@contextmanager
-def nvml(machine: Machine) -> Iterator[None]:
-    """pynvml over a machine, in this process."""
-    with library.over(machine.root):
-        pynvml.nvmlInit()
-        try:
-            yield
-        finally:
-            pynvml.nvmlShutdown()
 
 
 def cut(card: int, wanted: Cut) -> None:

@@ -20,7 +20,8 @@ from testbed.driver import library
 from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.devices.conftest import Make
-from tests.devices.machines import MACHINES, MIB, cut, nvml
+from tests.devices.machines import MACHINES, MIB, cut
+from tests.simulated import nvml
 
 
 @contextmanager

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed.driver import library
 from testbed.driver.machine import Machine
-from tests.conftest import lacking
-from tests.driver.world import Untyped, World, nvml, world
+from tests.driver.world import Untyped, World, world
+from tests.simulated import load_driver, nvml
 
 
 @pytest.fixture(scope="session", autouse=True)
 def driver() -> None:
-    missing = [program for program in ("make", "cc") if shutil.which(program) is None]
-    if missing:
-        lacking(f"the simulated driver is built with {' and '.join(missing)}")
-    library.load().gpusim_faults(None)
+    load_driver()
 
 
 @pytest.fixture(scope="session")

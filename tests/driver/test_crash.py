@@ -15,7 +15,7 @@ import pynvml as nv
 import pytest
 
 from testbed.driver.machine import Machine
-from tests.driver.world import nvml
+from tests.simulated import nvml
 
 CUT = """
 import pynvml as nv

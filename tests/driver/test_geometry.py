@@ -19,7 +19,8 @@ from testbed.driver.library import NvmlError
 from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.driver.calls import listed
-from tests.driver.world import Untyped, nvml
+from tests.driver.world import Untyped
+from tests.simulated import nvml
 
 WITH_MIG = [model for model in models() if model.has_mig]
 

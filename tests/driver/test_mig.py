@@ -15,7 +15,8 @@ import pytest
 from testbed.driver import library
 from testbed.driver.library import NvmlError
 from testbed.driver.machine import Machine
-from tests.driver.world import Untyped, number, nvml
+from tests.driver.world import Untyped, number
+from tests.simulated import nvml
 
 AMPERE, HOPPER = "A100-SXM4-80GB", "H100-80GB-HBM3"
 P3G, P1G, SPAN_3G, SPAN_1G = 9, 19, 2, 0

@@ -12,7 +12,7 @@ from testbed.driver.machine import Machine
 from testbed.driver.slurmroot import MachineRoot, plugin
 from testbed.slurm.root import SlurmdReport, SlurmRoot
 from tests.conftest import lacking
-from tests.driver.world import nvml
+from tests.simulated import nvml
 
 Detect = Callable[[Machine, str], SlurmdReport]
 

@@ -9,7 +9,8 @@ import pynvml as nv
 
 from hybridgpu.model.naming import device_files
 from testbed.driver.machine import Machine
-from tests.driver.world import CUT, World, nvml
+from tests.driver.world import CUT, World
+from tests.simulated import nvml
 
 
 def test_capability_files_are_those_we_derive(world: World) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pynvml
 
-from testbed.driver import library
 from testbed.driver.machine import Machine
+from tests.simulated import nvml
 
 Untyped = Any
 """A handle, structure or answer of pynvml's, which has no types."""
@@ -65,17 +65,6 @@ class World:
     gi: Any
     ci: Any
     mig: Any
-
-
-@contextmanager
-def nvml(machine: Machine) -> Iterator[None]:
-    """pynvml over a machine, in this process."""
-    with library.over(machine.root):
-        pynvml.nvmlInit()
-        try:
-            yield
-        finally:
-            pynvml.nvmlShutdown()
 
 
 @contextmanager

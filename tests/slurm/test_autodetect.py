@@ -35,9 +35,9 @@ from testbed.slurm.cluster import ports
 from testbed.slurm.root import SlurmdReport, SlurmRoot
 from tests.conftest import lacking
 from tests.devices.machines import MACHINES, Built
+from tests.sites import SLURM_CONF
 from tests.slurm.live import rendered, states
 from tests.slurm.test_discovered import inventory
-from tests.slurm.test_render import SLURM_CONF
 
 pytestmark = pytest.mark.slurm
 

@@ -18,6 +18,7 @@ from hybridgpu.inventory.load import load_site
 from hybridgpu.render.tree import render_tree, slurm_texts
 from testbed.slurm.root import SlurmdReport, SlurmRoot
 from tests.conftest import root_of, soak
+from tests.sites import SLURM_CONF
 from tests.slurm.adminsites import site
 from tests.slurm.inventories import SPLITS_MIG
 
@@ -30,14 +31,6 @@ LOST = frozenset(
 )
 """The rules that say that slurmd will see something else."""
 CASES = Path(__file__).parent.parent / "data" / "cases"
-SLURM_CONF = """\
-ClusterName=t
-SlurmctldHost=ctl
-SelectType=select/cons_tres
-Include nodes.conf
-Include gpu.conf
-PartitionName=all Nodes=ALL Default=YES
-"""
 
 
 def imported(files: Mapping[str, str], version: str, folder: Path) -> tuple[dict[str, str], list[str]]:

@@ -18,20 +18,12 @@ from hybridgpu.render.proof import prove
 from hybridgpu.render.tree import render_tree, slurm_texts
 from testbed.slurm.root import SlurmdReport
 from tests.conftest import root_of, soak
+from tests.sites import SLURM_CONF
 from tests.slurm.cards import CARDS
 from tests.slurm.expected import CUTS, Row, cut, ordered, whole
 from tests.slurm.inventories import OLDER, SOCKETS, Case, Node, cases
 
 pytestmark = pytest.mark.slurm
-
-SLURM_CONF = """\
-ClusterName=t
-SlurmctldHost=ctl
-SelectType=select/cons_tres
-Include nodes.conf
-Include gpu.conf
-PartitionName=all Nodes=ALL Default=YES
-"""
 
 T = TypeVar("T")
 
