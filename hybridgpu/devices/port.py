@@ -1,16 +1,18 @@
 """The port to a driver: what it tells of its cards, as immutable records, whoever tells it.
 
 Nothing here judges. What a driver did not tell is an `Unread` in the place of the value, so that one failing call
-takes nothing else with it. Cutting cards will be a second protocol beside `Driver`, over the same names.
+takes nothing else with it. `Driver` is asked what there is; by `Cutter` one card is cut, which is known by its UUID.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from hybridgpu.model.gpu import Placement
+from hybridgpu.model.sharing import ComputeMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,109 @@ class Driver(Protocol):
 
     def read(self) -> DriverReading:
         """Raises Unavailable("device", ...) where there is no driver that answers at all."""
+        ...
+
+
+class Use(StrEnum):
+    """How a process holds a card: what of NVML's lists it is in, or that it has the card's device file open."""
+
+    COMPUTE = "compute"
+    GRAPHICS = "graphics"
+    MPS = "mps"
+    OPEN_FILE = "open file"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process on a card: on this compute instance of this GPU instance, by their ids, or, None, on all of it."""
+
+    pid: int
+    use: Use
+    gi: int | None = None
+    ci: int | None = None
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.use})"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeInstance:
+    """A compute instance: its id in its GPU instance, how many compute slices it has, its MIG device's UUID."""
+
+    ci: int
+    slices: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInstance:
+    """A GPU instance: its id, its profile as nvidia-smi writes it, where it lies, and what it is divided into.
+
+    `computes` may be empty: then no program can use it, and no list of MIG devices shows it.
+    """
+
+    gi: int
+    profile: str
+    placement: Placement
+    computes: tuple[ComputeInstance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How one card is cut now, and who is on it. `mig` is None where it has no MIG; `holders` are NVML's lists."""
+
+    mig: MigMode | None
+    compute_mode: ComputeMode
+    instances: tuple[GpuInstance, ...]
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """A change that the driver refused: the call, and its answer (`IN_USE`). It may still have happened: look."""
+
+    call: str
+    answer: str
+
+    def __str__(self) -> str:
+        return f"{self.call} answered {self.answer}"
+
+
+class Cutter(Protocol):
+    """One machine's cards, each by its UUID (`GPU-...`), to be cut. Everything is asked anew, nothing is remembered.
+
+    A change is None where it was done. Each method raises Unavailable("device", ...) where the driver does not answer
+    at all, be it that the time limit is over: what was asked for may then have happened.
+    """
+
+    def look(self, card: str) -> Cut | Unread:
+        """All that there is to know of one card before it is cut; Unread where any of it was not told."""
+        ...
+
+    def set_mig(self, card: str, on: bool) -> str | NotDone:
+        """Sets the mode. NVML tries the reset that activates it: the answer to that (`SUCCESS`, or the mode stays
+        pending: `IN_USE`, `RESET_REQUIRED`).
+        """
+        ...
+
+    def set_compute_mode(self, card: str, mode: ComputeMode) -> NotDone | None:
+        """Sets the compute mode."""
+        ...
+
+    def create_gpu_instance(self, card: str, profile: str, placement: Placement) -> NotDone | None:
+        """Creates a GPU instance of a profile, there and nowhere else, with nothing in it."""
+        ...
+
+    def create_compute_instance(self, card: str, placement: Placement, slices: int) -> NotDone | None:
+        """Creates a compute instance of so many slices in the GPU instance at this place."""
+        ...
+
+    def destroy_compute_instance(self, card: str, placement: Placement, compute: ComputeInstance) -> NotDone | None:
+        """Destroys this compute instance in the GPU instance at this place; NOT_FOUND where another has its id."""
+        ...
+
+    def destroy_gpu_instance(self, card: str, instance: GpuInstance) -> NotDone | None:
+        """Destroys the GPU instance of this id, profile and place; NOT_FOUND where it is not that any more."""
         ...
 
 

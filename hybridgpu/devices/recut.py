@@ -1,0 +1,172 @@
+"""Cards brought to their targets: look, plan, do the first effect, look again, until there is none left.
+
+Where it stands is never remembered, only seen; so whoever was killed is started again and goes on. What fails half-way
+is rolled back by the same walk, to what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hybridgpu.devices.cut import Plan, Target, as_it_is, plan
+from hybridgpu.devices.effect import Card, Effect, SetMig, perform
+from hybridgpu.devices.outcome import Outcome, State
+from hybridgpu.devices.port import Cut, Cutter, Holder, NotDone, Unread
+from hybridgpu.errors import Unavailable
+
+Others = Callable[[Card], tuple[Holder, ...] | Unread]
+"""Who holds a card besides those in NVML's lists: whoever has its device file open."""
+
+_MOST_STEPS = 100
+"""More than any card takes (8 instances away, 8 in their place, both modes): then somebody else is at work on it."""
+
+_LOST = {"GPU_IS_LOST": State.NEEDS_REBOOT, "RESET_REQUIRED": State.NEEDS_RESET, "IN_USE": State.BUSY}
+"""What an answer means for the card; any other one is a failure."""
+
+
+def nobody(card: Card) -> tuple[Holder, ...]:
+    """Nobody else."""
+    del card
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Why a walk ended before the target, and the plan that was left then."""
+
+    state: State
+    why: str
+    plan: Plan
+
+
+def survey(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) -> tuple[Plan, ...]:
+    """What is to be done to each card; changes nothing. A card that does not answer is `unread`, and hides no other."""
+    return tuple(_look(target, cutter, others)[0] for target in targets)
+
+
+def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) -> tuple[Outcome, ...]:
+    """Brings each card to its target, one after the other; nothing is begun where one of the plans may not be.
+
+    Idempotent. A card that fails or is found in use on the way is rolled back, and those behind it are left as they
+    are; one that needs a reset is not, and the others go on. Raises nothing on purpose: all is in the outcomes.
+    """
+    plans = survey(targets, cutter, others)
+    stopped = next((str(p.target.card) for p in plans if not p.may_begin), "")
+    outcomes: list[Outcome] = []
+    for seen in plans:
+        if not seen.may_begin:
+            outcomes.append(_outcome(_not_begun(seen), []))
+        elif stopped and seen.effects:
+            outcomes.append(Outcome(seen.target.card, State.WAITING, left=seen.effects, why=f"it waits for {stopped}"))
+        else:
+            outcomes.append(_recut(seen.target, cutter, others))
+            if outcomes[-1].state in (State.BUSY, State.FAILED, State.UNREAD):
+                stopped = str(seen.target.card)
+    return tuple(outcomes)
+
+
+def _recut(target: Target, cutter: Cutter, others: Others) -> Outcome:
+    """One card to its target, or back."""
+    first, before = _look(target, cutter, others)
+    if before is None or not first.may_begin:
+        return _outcome(_not_begun(first), [])
+    done: list[Effect] = []
+    stop = _walk(target, cutter, others, done)
+    if stop is None:
+        return Outcome(target.card, State.CHANGED if done else State.AS_WANTED, tuple(done))
+    outcome = _outcome(stop, done)
+    if stop.state in (State.NEEDS_RESET, State.NEEDS_REBOOT):
+        return outcome
+    undone: list[Effect] = []
+    back = _walk(as_it_is(target.card, before), cutter, others, undone)
+    if not undone and back is None:
+        return outcome
+    why = f"{outcome.why}; then, on the way back: {back.why}" if back and back.why != outcome.why else outcome.why
+    return replace(outcome, done=(*done, *undone), why=why, rolled_back=back is None)
+
+
+def _walk(target: Target, cutter: Cutter, others: Others, done: list[Effect]) -> _Stop | None:
+    """Does one effect after the other, and notes each that is seen to have been done; None where the target is met.
+
+    An effect that is still the first to do after it was tried is not tried again.
+    """
+    tried: tuple[Effect, str | NotDone] | None = None
+    for _ in range(_MOST_STEPS):
+        left, _ = _look(target, cutter, others)
+        if left.unread:
+            return _not_begun(left)
+        if tried and tried[0] not in left.effects:
+            done.append(tried[0])
+        elif tried:
+            return _refused(left, *tried)
+        if not left.may_begin:
+            return _not_begun(left)
+        if not left.effects:
+            return None
+        tried = left.effects[0], _tried(left.effects[0], cutter)
+    return _Stop(State.FAILED, "it is being cut by somebody else at the same time", left)
+
+
+def _tried(effect: Effect, cutter: Cutter) -> str | NotDone:
+    try:
+        return perform(effect, cutter)
+    except Unavailable as unavailable:
+        return unavailable.why
+
+
+def _look(target: Target, cutter: Cutter, others: Others) -> tuple[Plan, Cut | None]:
+    """The plan by what is seen now, and that; every holder of the card once."""
+    try:
+        seen = cutter.look(target.card.uuid)
+        if isinstance(seen, Unread):
+            return Plan(target, unread=str(seen)), None
+        found = others(target.card)
+        if isinstance(found, Unread):
+            return Plan(target, unread=f"who has its file open: {found}"), None
+    except Unavailable as unavailable:
+        return Plan(target, unread=unavailable.why), None
+    listed = {holder.pid for holder in seen.holders}
+    seen = replace(seen, holders=(*seen.holders, *(holder for holder in found if holder.pid not in listed)))
+    return plan(target, seen), seen
+
+
+def _not_begun(left: Plan) -> _Stop:
+    if left.unread:
+        answer = left.unread.rpartition(" answered ")[2]
+        state = _LOST.get(answer, State.UNREAD)
+        return _Stop(State.UNREAD if state is State.BUSY else state, left.unread, left)
+    if left.impossible:
+        return _Stop(State.FAILED, left.impossible, left)
+    names = ", ".join(map(str, left.holders))
+    return _Stop(State.BUSY, f"it is used by {names}", left)
+
+
+def _refused(left: Plan, effect: Effect, answer: str | NotDone) -> _Stop:
+    """What it means that an effect was tried and is still to be done."""
+    what = str(effect).partition(": ")[2]
+    if isinstance(answer, NotDone):
+        state = _LOST.get(answer.answer, State.FAILED)
+        unseen = ", of a client that no list shows" if state is State.BUSY and not left.holders else ""
+        return _Stop(state, f"it did not {what}: {answer}{unseen}", left)
+    if isinstance(effect, SetMig):
+        return _pending(left, effect, answer)
+    return _Stop(State.FAILED, f"it did not {what}: {answer}", left)
+
+
+def _pending(left: Plan, effect: SetMig, answer: str) -> _Stop:
+    """A mode that was taken and not activated: the card is in use, or cannot be reset from here, as where it is passed
+    through to a virtual machine (NVML API reference, nvmlDeviceSetMigMode).
+    """
+    mode = "on" if effect.on else "off"
+    if left.holders:
+        return _not_begun(left)
+    if answer == "RESET_REQUIRED":
+        return _Stop(State.NEEDS_REBOOT, f"MIG is {mode} after a reboot: the card cannot be reset from here", left)
+    why = "a client that no list shows holds the card" if answer == "IN_USE" else f"its reset answered {answer}"
+    return _Stop(State.NEEDS_RESET, f"MIG is {mode} after the card's reset: {why}", left)
+
+
+def _outcome(stop: _Stop, done: list[Effect]) -> Outcome:
+    left = stop.plan
+    return Outcome(left.target.card, stop.state, tuple(done), left.effects, left.holders, stop.why)
