@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hybridgpu.devices.record import Record
+from hybridgpu.devices.systemd import UNIT_NAME
 from hybridgpu.files.source import read_source
 from hybridgpu.files.stamp import Ownership, ownership
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -55,12 +56,17 @@ class WantedCard:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesWanted:
-    """A node's Kubernetes side: the config's hash, whether it is open there, and what it then offers."""
+    """A node's Kubernetes side: the config's hash, whether it is open there, and what it then offers.
+
+    `delivery` is what brings the plugin; `labels` are the Node's as they must be, None: absent.
+    """
 
     config: str
     open: bool
     visible_devices: tuple[int, ...] | None
     allocatable: Mapping[str, int]
+    delivery: str
+    labels: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class NodeWanted:
     """All that this node must be.
 
     `hosts` are the names that its host may have; `gres` is its Gres= value, None outside Slurm; `devices` are in
-    Slurm's order.
+    Slurm's order; `clients` are the site's services that hold the cards; `kubernetes_name` is its Node's name.
     """
 
     node: str
@@ -78,6 +84,8 @@ class NodeWanted:
     kubernetes: KubernetesWanted | None
     cards: tuple[WantedCard, ...]
     devices: tuple[Device, ...]
+    kubernetes_name: str = ""
+    clients: tuple[str, ...] = ()
     file: str = ""
 
     @property
@@ -130,18 +138,28 @@ def _wanted(top: Record, path: str) -> NodeWanted:
     if devices and not cards and not top.problems:
         top.problem("gpus", "is empty, and there are devices")
     slurm, kubernetes = top.record_or_null("slurm"), top.record_or_null("kubernetes")
-    node, addresses = top.text("node"), top.record("addresses")
+    node, kubernetes_name, addresses = top.text("node"), top.text("kubernetes_name"), top.record("addresses")
     named = [addresses.text("NodeHostname")] if "NodeHostname" in addresses.fields else []
     return NodeWanted(
         node=node,
-        hosts=frozenset((node, top.text("kubernetes_name"), *named)),
+        hosts=frozenset((node, kubernetes_name, *named)),
         sharing=_sharing(top.record("sharing"), top.choice("mode", Mode)),
         gres=slurm.text("gres") if slurm else None,
         kubernetes=_kubernetes(kubernetes) if kubernetes else None,
         cards=cards,
         devices=devices,
+        kubernetes_name=kubernetes_name,
+        clients=_clients(top),
         file=path,
     )
+
+
+def _clients(top: Record) -> tuple[str, ...]:
+    """The field was not there from the beginning."""
+    clients = top.texts("clients") if "clients" in top.fields else ()
+    for wrong in [name for name in clients if not UNIT_NAME.fullmatch(name)]:
+        top.problem("clients", f"has {wrong!r}; allowed: names of systemd units")
+    return clients
 
 
 def of_another(wanted: NodeWanted, hostname: str) -> tuple[Finding, ...]:
@@ -165,11 +183,14 @@ def _sharing(record: Record, mode: Mode) -> Sharing:
 
 
 def _kubernetes(record: Record) -> KubernetesWanted:
+    labels = record.record("labels")
     return KubernetesWanted(
         config=record.text("config"),
         open=record.flag("open"),
         visible_devices=record.numbers_or_null("visible_devices"),
         allocatable=record.counts("allocatable"),
+        delivery=record.text("delivery"),
+        labels={name: labels.text_or_null(name) for name in labels.fields},
     )
 
 

@@ -65,7 +65,8 @@ def load_site(
         return Loaded(None, tuple(findings), inventory)
     cluster = inventory.slurm.cluster if inventory.slurm else None
     kubernetes = inventory.kubernetes.cluster if inventory.kubernetes else None
-    return Loaded(Site(inventory.name, nodes, cluster, kubernetes), tuple(findings), inventory)
+    site = Site(inventory.name, nodes, cluster, kubernetes, clients=inventory.device_clients)
+    return Loaded(site, tuple(findings), inventory)
 
 
 def _version_missing(inventory: Inventory) -> Iterator[Finding]:

@@ -180,7 +180,8 @@ class KubernetesCluster:
 class Site:
     """Every node's NodeConfig, and what they have in common. `name` is the inventory's.
 
-    `slurm` and `kubernetes` are None where the site does without.
+    `slurm` and `kubernetes` are None where the site does without. `clients`: services that hold the cards for ever,
+    beside the known ones.
     """
 
     name: str
@@ -188,3 +189,4 @@ class Site:
     slurm: SlurmCluster | None
     kubernetes: KubernetesCluster | None = None
     retained: Retained = Retained()
+    clients: tuple[str, ...] = ()

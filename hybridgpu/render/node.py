@@ -44,6 +44,7 @@ def node_body(site: Site, body: NodeBody) -> str:
         },
         "slurm": _slurm(site, body),
         "kubernetes": node_side(body, site.kubernetes),
+        "clients": list(site.clients),
     }
     gpus = ",\n".join(f"  {json.dumps(gpu)}" for gpu in _gpus(body))
     devices = ",\n".join(f"  {json.dumps(_device(device))}" for device in body.devices)
