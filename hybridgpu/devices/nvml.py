@@ -31,7 +31,7 @@ _COMPUTE_MODES = {
     pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: ComputeMode.EXCLUSIVE_PROCESS,
     pynvml.NVML_COMPUTEMODE_PROHIBITED: ComputeMode.PROHIBITED,
 }
-_NAMES = {
+_NAMES = {pynvml.NVML_SUCCESS: "SUCCESS"} | {
     value: name.removeprefix("NVML_ERROR_") for name, value in vars(pynvml).items() if name.startswith("NVML_ERROR_")
 }
 _NO_DRIVER = {
@@ -53,7 +53,7 @@ class Nvml:
 
     def read(self) -> DriverReading:
         """Asks for everything. Raises Unavailable where the driver as a whole does not answer."""
-        with self._open():
+        with session(self._library):
             try:
                 version = str(pynvml.nvmlSystemGetDriverVersion())
                 count = int(pynvml.nvmlDeviceGetCount())
@@ -63,35 +63,42 @@ class Nvml:
                 raise Unavailable("device", (), "the driver's version is no text") from None
             return DriverReading(version, tuple(_card(number) for number in range(count)))
 
-    @contextmanager
-    def _open(self) -> Iterator[None]:
-        if self._library is not None:
-            try:  # what is loaded under this name is what pynvml gets
-                ctypes.CDLL(str(self._library), mode=ctypes.RTLD_GLOBAL)
-            except OSError as error:
-                raise Unavailable("device", (), f"the driver's library cannot be loaded: {error}") from None
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            raise _unavailable(error) from None
-        try:
-            yield
-        finally:
-            with suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+
+@contextmanager
+def session(library: Path | None) -> Iterator[None]:
+    """NVML, initialised. Raises Unavailable("device", ...) with what a person can do about it."""
+    if library is not None:
+        try:  # what is loaded under this name is what pynvml gets
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            raise Unavailable("device", (), f"the driver's library cannot be loaded: {error}") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise _unavailable(error) from None
+    try:
+        yield
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def _unavailable(error: Any) -> Unavailable:  # noqa: ANN401 - pynvml is not typed
-    name = _NAMES.get(error.value, str(error.value))
+    name = error_name(error.value)
     return Unavailable("device", (), _NO_DRIVER.get(name, f"the driver answers {name}"))
 
 
-def _ask(call: Callable[..., T], *arguments: Any) -> T | Unread:  # noqa: ANN401 - what C takes
+def error_name(code: int) -> str:
+    """An answer by its name in nvml.h, without the prefix: `SUCCESS`, `IN_USE`; its number where it has none."""
+    return str(_NAMES.get(code, code))
+
+
+def ask(call: Callable[..., T], *arguments: Any) -> T | Unread:  # noqa: ANN401 - what C takes
     """The call's value, or its answer where that is an error."""
     try:
         return call(*arguments)
     except pynvml.NVMLError as error:
-        return Unread(call.__name__, _NAMES.get(error.value, str(error.value)))
+        return Unread(call.__name__, error_name(error.value))
     except UnicodeDecodeError:
         return Unread(call.__name__, "bytes that are no text")
 
@@ -101,20 +108,20 @@ def _then(value: Any | Unread, convert: Callable[[Any], T]) -> T | Unread:  # no
 
 
 def _card(number: int) -> CardReading:
-    card = _ask(pynvml.nvmlDeviceGetHandleByIndex, number)
+    card = ask(pynvml.nvmlDeviceGetHandleByIndex, number)
     if isinstance(card, Unread):
         return CardReading(number, card, card, card, card, card, card, card, card, card, card)
-    mig = _mig(card)
+    mig = mig_mode(card)
     return CardReading(
         number=number,
-        bus_id=_then(_ask(pynvml.nvmlDeviceGetPciInfo, card), _bus_id),
-        name=_ask(pynvml.nvmlDeviceGetName, card),
-        uuid=_ask(pynvml.nvmlDeviceGetUUID, card),
-        minor=_ask(pynvml.nvmlDeviceGetMinorNumber, card),
-        memory_bytes=_then(_ask(pynvml.nvmlDeviceGetMemoryInfo, card), lambda memory: int(memory.total)),
+        bus_id=_then(ask(pynvml.nvmlDeviceGetPciInfo, card), _bus_id),
+        name=ask(pynvml.nvmlDeviceGetName, card),
+        uuid=ask(pynvml.nvmlDeviceGetUUID, card),
+        minor=ask(pynvml.nvmlDeviceGetMinorNumber, card),
+        memory_bytes=_then(ask(pynvml.nvmlDeviceGetMemoryInfo, card), lambda memory: int(memory.total)),
         mig=mig,
-        compute_mode=_compute_mode(card),
-        affinity=_then(_ask(pynvml.nvmlDeviceGetCpuAffinity, card, _CPU_WORDS), _mask),
+        compute_mode=compute_mode(card),
+        affinity=_then(ask(pynvml.nvmlDeviceGetCpuAffinity, card, _CPU_WORDS), _mask),
         peers=_peers(card),
         instances=_instances(card) if isinstance(mig, MigMode) and mig.current else (),
     )
@@ -130,16 +137,18 @@ def _mask(words: Any) -> int:  # noqa: ANN401
     return int.from_bytes(bytes(words), "little")
 
 
-def _compute_mode(card: Any) -> str | Unread:  # noqa: ANN401
-    mode = _ask(pynvml.nvmlDeviceGetComputeMode, card)
+def compute_mode(card: Any) -> ComputeMode | Unread:  # noqa: ANN401
+    """A card's compute mode."""
+    mode = ask(pynvml.nvmlDeviceGetComputeMode, card)
     if isinstance(mode, Unread):
         return mode
     known = _COMPUTE_MODES.get(mode)
-    return Unread("nvmlDeviceGetComputeMode", f"an unknown mode, {mode}") if known is None else known.value
+    return Unread("nvmlDeviceGetComputeMode", f"an unknown mode, {mode}") if known is None else known
 
 
-def _mig(card: Any) -> MigMode | Unread | None:  # noqa: ANN401
-    modes = _ask(pynvml.nvmlDeviceGetMigMode, card)
+def mig_mode(card: Any) -> MigMode | Unread | None:  # noqa: ANN401
+    """A card's MIG mode, None where it has none."""
+    modes = ask(pynvml.nvmlDeviceGetMigMode, card)
     if isinstance(modes, Unread):
         return None if modes.answer in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND") else modes
     current, pending = modes
@@ -152,14 +161,14 @@ def _peers(card: Any) -> tuple[str, ...] | Unread | None:  # noqa: ANN401
     """
     peers: list[str] = []
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-        state = _ask(pynvml.nvmlDeviceGetNvLinkState, card, link)
+        state = ask(pynvml.nvmlDeviceGetNvLinkState, card, link)
         if isinstance(state, Unread):
             if state.answer in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
                 break
             if state.answer != "INVALID_ARGUMENT":
                 return state
         elif state == pynvml.NVML_FEATURE_ENABLED:
-            peer = _then(_ask(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, card, link), _bus_id)
+            peer = _then(ask(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, card, link), _bus_id)
             if isinstance(peer, Unread) and peer.answer != "NOT_SUPPORTED":
                 return peer
             peers.append("" if isinstance(peer, Unread) else peer)
@@ -167,26 +176,26 @@ def _peers(card: Any) -> tuple[str, ...] | Unread | None:  # noqa: ANN401
 
 
 def _instances(card: Any) -> tuple[InstanceReading, ...] | Unread:  # noqa: ANN401
-    most = _ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, card)
+    most = ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, card)
     if isinstance(most, Unread):
         return most
     found: list[InstanceReading] = []
     placements: dict[int, Placement | Unread] = {}
     for number in range(most):
-        device = _ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, card, number)
+        device = ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, card, number)
         if isinstance(device, Unread):
             if device.answer == "NOT_FOUND":
                 continue
             return device
-        gi = _ask(pynvml.nvmlDeviceGetGpuInstanceId, device)
+        gi = ask(pynvml.nvmlDeviceGetGpuInstanceId, device)
         if not isinstance(gi, Unread) and gi not in placements:
             placements[gi] = _placement(card, gi)
         found.append(
             InstanceReading(
-                uuid=_ask(pynvml.nvmlDeviceGetUUID, device),
+                uuid=ask(pynvml.nvmlDeviceGetUUID, device),
                 profile=_profile(device),
                 gi=gi,
-                ci=_ask(pynvml.nvmlDeviceGetComputeInstanceId, device),
+                ci=ask(pynvml.nvmlDeviceGetComputeInstanceId, device),
                 placement=gi if isinstance(gi, Unread) else placements[gi],
             )
         )
@@ -195,7 +204,7 @@ def _instances(card: Any) -> tuple[InstanceReading, ...] | Unread:  # noqa: ANN4
 
 def _profile(device: Any) -> str | Unread:  # noqa: ANN401
     """The profile in a MIG device's name, `NVIDIA A100-SXM4-80GB MIG 1g.10gb`: what Slurm's plugin takes, too."""
-    name = _ask(pynvml.nvmlDeviceGetName, device)
+    name = ask(pynvml.nvmlDeviceGetName, device)
     if isinstance(name, Unread):
         return name
     _, found, profile = name.rpartition("MIG ")
@@ -203,8 +212,8 @@ def _profile(device: Any) -> str | Unread:  # noqa: ANN401
 
 
 def _placement(card: Any, gi: int) -> Placement | Unread:  # noqa: ANN401
-    instance = _ask(pynvml.nvmlDeviceGetGpuInstanceById, card, gi)
+    instance = ask(pynvml.nvmlDeviceGetGpuInstanceById, card, gi)
     if isinstance(instance, Unread):
         return instance
-    info = _ask(pynvml.nvmlGpuInstanceGetInfo, instance)
+    info = ask(pynvml.nvmlGpuInstanceGetInfo, instance)
     return _then(info, lambda known: Placement(known.placement.start, known.placement.size))

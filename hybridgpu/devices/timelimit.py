@@ -39,7 +39,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         answer = _answer(reader, time.monotonic() + seconds)
     finally:
         os.close(reader)
-        status = _end(child)
+        status = end_child(child)
     if answer is None:
         why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
         raise Unavailable("device", (), why)
@@ -69,7 +69,7 @@ def _answer(reader: int, deadline: float) -> bytes | None:
     return None
 
 
-def _end(child: int) -> int | None:
+def end_child(child: int) -> int | None:
     """Kills the child, if it is still there, and gives its status; None where it does not go."""
     deadline = time.monotonic() + _GRACE
     while time.monotonic() < deadline:
@@ -86,8 +86,8 @@ def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
     """The child: works, answers, and ends without a word; it dies with its parent."""
     try:
         os.close(reader)
-        _let_go_of_files(writer)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        let_go_of_files(writer)
+        die_with_parent()
         answer: tuple[str, Any]
         try:
             answer = ("done", work())
@@ -104,7 +104,13 @@ def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
         os._exit(0)
 
 
-def _let_go_of_files(keep: int) -> None:
+def die_with_parent() -> None:
+    """Has the kernel kill this process when the one that forked it ends, however that ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def let_go_of_files(keep: int) -> None:
+    """Closes every file of this process but one; in the place of the standard ones there is /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)

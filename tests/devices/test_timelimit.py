@@ -65,7 +65,7 @@ def test_our_output_ends_even_while_the_child_hangs() -> None:
     code = """
 import os, time
 from hybridgpu.devices import timelimit
-timelimit._end = lambda child: print(child, flush=True)
+timelimit.end_child = lambda child: print(child, flush=True)
 try:
     timelimit.within(0.2, lambda: time.sleep(60))
 except timelimit.Unavailable:
