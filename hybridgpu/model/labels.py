@@ -29,11 +29,22 @@ DEPLOY_OPERANDS = f"{DEPLOY}operands"
 DEPLOY_DRIVER = f"{DEPLOY}driver"
 DEPLOY_MIG_MANAGER = f"{DEPLOY}mig-manager"
 
+PAUSED_OPERANDS = tuple(
+    f"{DEPLOY}{name}" for name in ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm", "client")
+)
+"""The labels by which mig-manager takes the cards' clients away for a cut (mig-parted pkg/mig/reconfigure)."""
+
+PAUSED = "paused-for-mig-change"
+"""What it sets these labels to, unless they are `false`."""
+
 OURS = "hybridgpu.io/"
 """What hybridgpu's own labels and taints begin with."""
 
 OUR_CONFIG = f"{OURS}config"
 """hybridgpu's label: the hash of the config that the node's plugin runs, by which its DaemonSet selects nodes."""
+
+MIG_ASKED = f"{OURS}mig-config"
+"""hybridgpu's annotation: which layout it asked mig-manager for, in which boot of the node, and when."""
 
 CLOSED = f"{OURS}closed"
 """hybridgpu's taint on a node whose cards Slurm has."""

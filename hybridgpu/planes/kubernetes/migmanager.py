@@ -1,0 +1,144 @@
+"""What the operator's mig-manager has made of a node's layout, and how it is asked for one, or got going again. Pure.
+
+Its label `nvidia.com/mig.config.state` outlives a reboot, and says not which layout it is about. So a mark of ours
+says what was asked, in which boot and when; without that mark the state is not known. mig-manager acts only when the
+value of its label changes, and leaves off for ever where a pod does not go in time (mig-parted#485).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from hybridgpu.model.labels import MIG_ASKED, MIG_CONFIG, MIG_CONFIG_STATE, PAUSED, PAUSED_OPERANDS
+
+PATIENCE = timedelta(minutes=30)
+"""After this it has left off: it waits 5 minutes for each of five sorts of pods, 30 s for services, then it cuts."""
+
+ASK_AGAIN = "hybridgpu-ask-again"
+"""No layout's name: on seeing it mig-manager says `failed`, and touches nothing (`assert --valid-config`). The label is
+never taken away instead: where there is none, the operator sets `all-disabled`, and mig-manager takes all apart.
+"""
+
+Patch = Mapping[str, Any]
+"""A merge patch (RFC 7386) on a Node, with the resourceVersion that it is for: another version is a conflict."""
+
+
+class Progress(StrEnum):
+    """How far mig-manager is with the layout that is wanted."""
+
+    NOT_ASKED = "not-asked"
+    UNKNOWN = "unknown"
+    PENDING = "pending"
+    REBOOTING = "rebooting"
+    SUCCESS = "success"
+    FAILED = "failed"
+    WEDGED = "wedged"
+    SILENT = "silent"
+
+
+ENDED = (Progress.SUCCESS, Progress.FAILED, Progress.WEDGED, Progress.SILENT)
+"""Where waiting is of no more use."""
+
+_SAID = {"pending": Progress.PENDING, "rebooting": Progress.REBOOTING, "failed": Progress.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was asked for, in which boot of the node, and when."""
+
+    layout: str
+    boot_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MigManager:
+    """What is to be said of one node's, and `why`; `paused` are the operands' labels that it has put aside."""
+
+    progress: Progress
+    why: str
+    paused: tuple[str, ...] = ()
+
+
+def reading(node: Mapping[str, Any], wanted: str, boot_id: str, now: datetime) -> MigManager:
+    """What a Node says of mig-manager, for the layout wanted, in the boot of this id, at a time (with a zone)."""
+    labels, mark = _labels(node), _mark(node)
+    paused = tuple(name for name in PAUSED_OPERANDS if labels.get(name) == PAUSED)
+    there, state = labels.get(MIG_CONFIG), labels.get(MIG_CONFIG_STATE)
+    if there != wanted:
+        return MigManager(Progress.NOT_ASKED, f"{MIG_CONFIG} is {there or 'not set'}, not {wanted}", paused)
+    if mark is None or (mark.layout, mark.boot_id) != (wanted, boot_id) or mark.at - now > PATIENCE:
+        why = f"{MIG_CONFIG_STATE} is {state or 'not set'}, and may be of an earlier boot or layout"
+        return MigManager(Progress.UNKNOWN, why, paused)
+    late = now - mark.at > PATIENCE
+    if late and (paused or state == "pending"):
+        aside = f", and {', '.join(paused)} put aside" if paused else ""
+        return MigManager(Progress.WEDGED, f"it is {state} since {_minutes(now - mark.at)}{aside}", paused)
+    if state == "success":
+        progress = Progress.PENDING if paused else Progress.SUCCESS
+        return MigManager(progress, "it has cut, and brings its operands back" if paused else "it has cut", paused)
+    if state in _SAID:
+        return MigManager(_SAID[state], f"it says {state}", paused)
+    if late:
+        return MigManager(Progress.SILENT, f"no answer for {_minutes(now - mark.at)}: does its pod run on this node?")
+    return MigManager(Progress.PENDING, "it has not answered yet", paused)
+
+
+def ask(node: Mapping[str, Any], labels: Mapping[str, str | None], boot_id: str, now: datetime) -> tuple[Patch, ...]:
+    """The patches, one after the other, by which mig-manager is asked for the layout in `labels`, its Node's as they
+    must be; none where it has been asked, and is at work or has done it.
+
+    What a mig-manager that left off has put aside is brought back: to what `labels` say, else to `true`, which is what
+    it replaces. Each patch but the first is for the Node as the one before left it: `resourceVersion` is put in then.
+    """
+    wanted = labels.get(MIG_CONFIG)
+    assert wanted is not None, "only asked where the operator delivers"  # noqa: S101
+    seen = reading(node, wanted, boot_id, now)
+    if seen.progress in (Progress.PENDING, Progress.REBOOTING, Progress.SUCCESS):
+        return ()
+    mark = {MIG_ASKED: json.dumps({"layout": wanted, "boot_id": boot_id, "at": now.astimezone(UTC).isoformat()})}
+    there = _labels(node)
+    # "rebooting" keeps mig-manager from rebooting once more: it is not ours to take away.
+    forget: dict[str, str | None] = {} if there.get(MIG_CONFIG_STATE) == "rebooting" else {MIG_CONFIG_STATE: None}
+    last = {"metadata": {"labels": {MIG_CONFIG: wanted, **forget}, "annotations": mark}}
+    if seen.progress is Progress.NOT_ASKED:
+        return (last,)
+    back = _brought_back(seen.paused, labels) if seen.progress is not Progress.UNKNOWN else {}
+    first = {"metadata": {"labels": {MIG_CONFIG: ASK_AGAIN, **forget, **back}, "annotations": {MIG_ASKED: None}}}
+    return (first, last)
+
+
+def versioned(patch: Patch, node: Mapping[str, Any]) -> Patch:
+    """The patch, for this version of the Node alone."""
+    version = node["metadata"]["resourceVersion"]
+    return {"metadata": {**patch["metadata"], "resourceVersion": version}}
+
+
+def _brought_back(paused: tuple[str, ...], labels: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: labels.get(name, "true") for name in paused}
+
+
+def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
+    labels: Mapping[str, str] = node["metadata"].get("labels") or {}
+    return labels
+
+
+def _mark(node: Mapping[str, Any]) -> Mark | None:
+    """Ours; None where there is none, or it is no mark that we write."""
+    text = (node["metadata"].get("annotations") or {}).get(MIG_ASKED, "")
+    try:
+        record = json.loads(text)
+        at = datetime.fromisoformat(record["at"])
+        mark = Mark(record["layout"], record["boot_id"], at)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return mark if at.tzinfo else None
+
+
+def _minutes(span: timedelta) -> str:
+    return f"{int(span.total_seconds() // 60)} minutes"
