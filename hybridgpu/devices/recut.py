@@ -21,8 +21,12 @@ Others = Callable[[Card], tuple[Holder, ...] | Unread]
 _MOST_STEPS = 100
 """More than any card takes (8 instances away, 8 in their place, both modes): then somebody else is at work on it."""
 
-_LOST = {"GPU_IS_LOST": State.NEEDS_REBOOT, "RESET_REQUIRED": State.NEEDS_RESET, "IN_USE": State.BUSY}
-"""What an answer means for the card; any other one is a failure."""
+_GONE = {
+    "GPU_IS_LOST": State.NEEDS_REBOOT,
+    "GPU_NOT_FOUND": State.NEEDS_REBOOT,
+    "RESET_REQUIRED": State.NEEDS_RESET,
+}
+"""What an answer means for the card, whatever was asked (NVML API reference, nvmlReturn_t)."""
 
 
 def nobody(card: Card) -> tuple[Holder, ...]:
@@ -45,6 +49,11 @@ def survey(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) -
     return tuple(_look(target, cutter, others)[0] for target in targets)
 
 
+def not_begun(seen: Plan) -> Outcome:
+    """How it stands with a card whose plan may not be begun."""
+    return _outcome(_not_begun(seen), [])
+
+
 def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) -> tuple[Outcome, ...]:
     """Brings each card to its target, one after the other; nothing is begun where one of the plans may not be.
 
@@ -56,7 +65,7 @@ def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) ->
     outcomes: list[Outcome] = []
     for seen in plans:
         if not seen.may_begin:
-            outcomes.append(_outcome(_not_begun(seen), []))
+            outcomes.append(not_begun(seen))
         elif stopped and seen.effects:
             outcomes.append(Outcome(seen.target.card, State.WAITING, left=seen.effects, why=f"it waits for {stopped}"))
         else:
@@ -70,7 +79,7 @@ def _recut(target: Target, cutter: Cutter, others: Others) -> Outcome:
     """One card to its target, or back."""
     first, before = _look(target, cutter, others)
     if before is None or not first.may_begin:
-        return _outcome(_not_begun(first), [])
+        return not_begun(first)
     done: list[Effect] = []
     stop = _walk(target, cutter, others, done)
     if stop is None:
@@ -134,8 +143,8 @@ def _look(target: Target, cutter: Cutter, others: Others) -> tuple[Plan, Cut | N
 def _not_begun(left: Plan) -> _Stop:
     if left.unread:
         answer = left.unread.rpartition(" answered ")[2]
-        state = _LOST.get(answer, State.UNREAD)
-        return _Stop(State.UNREAD if state is State.BUSY else state, left.unread, left)
+        state = State.NEEDS_REBOOT if answer == "NOT_FOUND" else _GONE.get(answer, State.UNREAD)  # no card of this UUID
+        return _Stop(state, left.unread, left)
     if left.impossible:
         return _Stop(State.FAILED, left.impossible, left)
     names = ", ".join(map(str, left.holders))
@@ -146,7 +155,7 @@ def _refused(left: Plan, effect: Effect, answer: str | NotDone) -> _Stop:
     """What it means that an effect was tried and is still to be done."""
     what = str(effect).partition(": ")[2]
     if isinstance(answer, NotDone):
-        state = _LOST.get(answer.answer, State.FAILED)
+        state = State.BUSY if answer.answer == "IN_USE" else _GONE.get(answer.answer, State.FAILED)
         unseen = ", of a client that no list shows" if state is State.BUSY and not left.holders else ""
         return _Stop(state, f"it did not {what}: {answer}{unseen}", left)
     if isinstance(effect, SetMig):
