@@ -83,8 +83,9 @@ class NvmlCutter:
             if isinstance(mode, Unread):
                 return mode
             uuids = _uuids(device) if mig and mig.current else {}
-            found = tuple(_instances(device)) if mig and mig.current else ()
-            return Cut(mig, mode, tuple(_instance(each, uuids) for each in found), tuple(_holders(device)))
+            found = _instances(device) if mig and mig.current else ()
+            instances = (_instance(each, uuids) for each in sorted(found, key=lambda each: each.placement))
+            return Cut(mig, mode, tuple(instances), tuple(_holders(device)))
         except _Untold as untold:
             return untold.unread
 

@@ -133,7 +133,10 @@ class GpuInstance:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How one card is cut now, and who is on it. `mig` is None where it has no MIG; `holders` are NVML's lists."""
+    """How one card is cut now, and who is on it. `mig` is None where it has no MIG.
+
+    `instances` from the lowest place up; `holders` are NVML's lists.
+    """
 
     mig: MigMode | None
     compute_mode: ComputeMode
