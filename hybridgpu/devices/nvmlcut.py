@@ -234,13 +234,13 @@ def _uuids(device: Any) -> dict[tuple[int, int], str]:  # noqa: ANN401
 
 
 def _holders(device: Any) -> Iterator[Holder]:  # noqa: ANN401
-    """Every process of NVML's three lists. Graphics and MPS are lists that not every driver and card has."""
+    """Every process of the three lists, each by pid. Not every driver and card has those of graphics and MPS."""
     for use, call in _LISTS:
         processes = ask(call, device)
         if isinstance(processes, Unread):
             if use is Use.COMPUTE or processes.answer not in _NO_SUCH_LIST:
                 raise _Untold(processes)
             continue
-        for process in processes:
+        for process in sorted(processes, key=lambda each: int(each.pid)):
             gi, ci = (None if i == _NO_INSTANCE else i for i in (process.gpuInstanceId, process.computeInstanceId))
             yield Holder(process.pid, use, gi, ci)

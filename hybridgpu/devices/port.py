@@ -135,7 +135,7 @@ class GpuInstance:
 class Cut:
     """How one card is cut now, and who is on it. `mig` is None where it has no MIG.
 
-    `instances` from the lowest place up; `holders` are NVML's lists.
+    `instances` from the lowest place up; `holders` are NVML's lists, one after the other, each by pid.
     """
 
     mig: MigMode | None
