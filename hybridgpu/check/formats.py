@@ -35,7 +35,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 def as_json(findings: Sequence[Finding], checked: Sequence[str]) -> str:
     """The contract of `check -o json`: `{"findings": [...], "checked": [...]}`; no place gives nulls."""
-    return json.dumps({"findings": [_record(f) for f in findings], "checked": list(checked)}, indent=2) + "\n"
+    return json.dumps({"findings": [record(f) for f in findings], "checked": list(checked)}, indent=2) + "\n"
 
 
 def sarif(findings: Sequence[Finding]) -> str:
@@ -61,7 +61,8 @@ def github(findings: Sequence[Finding]) -> str:
     return "".join(lines)
 
 
-def _record(finding: Finding) -> dict[str, Any]:
+def record(finding: Finding) -> dict[str, Any]:
+    """One finding, as `check -o json` has it."""
     place = finding.place
     return {
         "rule": finding.rule.id,

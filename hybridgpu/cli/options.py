@@ -59,14 +59,13 @@ def output_option(*choices: str) -> Decorator:
     )
 
 
-timeout_option: Decorator = click.option(
-    "--timeout",
-    type=_Seconds(min=0, max=86400, min_open=True),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    help="Give up a driver that does not answer.",
-)
+def seconds_option(name: str, default: float, what: str) -> Decorator:
+    """A length of time above 0, a day at most."""
+    kind = _Seconds(min=0, max=86400, min_open=True)
+    return click.option(name, type=kind, default=default, show_default=True, metavar="SECONDS", help=what)
+
+
+timeout_option: Decorator = seconds_option("--timeout", 60, "Give up a driver that does not answer.")
 """How long to wait for a driver: a card that hangs hangs in the kernel, where no signal reaches it."""
 
 

@@ -1,7 +1,7 @@
 """Who holds a card by an open device file, whatever NVML says: by /proc, for every process there is. Judges nothing.
 
 A device file is known by its device number, not by its path: a container has paths of its own. It may take as long as
-the slowest file system that a process has a file on: whoever calls gives a time limit (timelimit.py).
+the slowest file system that a process has a file on, so it is done within a time limit.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridgpu.devices.port import Unread
+from hybridgpu.devices.effect import Card
+from hybridgpu.devices.port import Holder, Unread, Use
+from hybridgpu.devices.timelimit import within
+from hybridgpu.model.finding import Finding, Rule, Severity
 
 _PROC = Path("/proc")
 _NO_FILE = re.compile(r"[a-z_]+:")
@@ -21,8 +25,21 @@ _NO_FILE = re.compile(r"[a-z_]+:")
 
 _JOB = re.compile(r"/job_([0-9]+)(?:/|$)", re.MULTILINE)
 _UNIT = re.compile(r"/([^/\n]+\.(?:service|scope))(?:/|$)", re.MULTILINE)
+_FRESH = 1.0
+"""Seconds for which an answer is good: a card takes some changes in that time, each of which asks."""
+
+_UID = re.compile(r"^Uid:\t([0-9]+)", re.MULTILINE)
+_NAMED = 5
 _MOST = 80
 """Characters of a command that are shown."""
+
+UNSEEN = Rule(
+    "device-process-unseen",
+    Severity.WARNING,
+    "A process of root's may not be looked at, not by root either: if it holds a card, only the driver knows.",
+    "If the driver then says that a card is in use, and nobody else holds it, stop that process.",
+    "ptrace(2), access mode checking",
+)
 
 Identity = tuple[int, int, int]
 """What makes two paths one file: kind, and the device it is; of what is no device, where it lies."""
@@ -52,21 +69,73 @@ def identity(path: Path) -> Identity | None:
         return None
 
 
-def open_files(wanted: Mapping[Identity, int], proc: Path = _PROC) -> tuple[tuple[int, int], ...] | Unread:
-    """Each (card, pid) of a process that has a file of that card open; `wanted` has the cards by their files.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Each (card, pid) of a process that has a file of that card open, and root's processes that root may not see."""
 
-    This process is left out. Unread where a process may not be looked at, for then nothing is known of it.
+    pairs: tuple[tuple[int, int], ...]
+    unseen: tuple[int, ...]
+
+
+class OpenFiles:
+    """Who has the device file of each card open, below a driver's `dev` folder; asked anew once a second at most.
+
+    This process and its children are left out. A card whose file is not there nobody holds.
+    """
+
+    def __init__(self, cards: Sequence[Card], dev: Path, seconds: float) -> None:
+        names = ((card, identity(dev / f"dev/nvidia{card.minor}")) for card in cards)
+        self._wanted = {file: card.index for card, file in names if file}
+        self._seconds = seconds
+        self._last: Held | Unread = Held((), ())
+        self._until = 0.0
+
+    def __call__(self, card: Card) -> tuple[Holder, ...] | Unread:
+        """The card's. Unread where a process may not be looked at; raises Unavailable where it takes too long."""
+        if time.monotonic() >= self._until:
+            wanted, mine = self._wanted, os.getpid()
+            self._last = within(self._seconds, lambda: open_files(wanted, mine))
+            self._until = time.monotonic() + _FRESH
+        if isinstance(self._last, Unread):
+            return self._last
+        return tuple(Holder(pid, Use.OPEN_FILE) for index, pid in self._last.pairs if index == card.index)
+
+    def forget(self) -> None:
+        """Lets the next question be asked anew: something was done about who holds a card."""
+        self._until = 0.0
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What to say of the last look."""
+        if isinstance(self._last, Unread) or not self._last.unseen:
+            return ()
+        names = ", ".join(str(process(pid)) for pid in self._last.unseen[:_NAMED])
+        more = f" and {len(self._last.unseen) - _NAMED} more" if len(self._last.unseen) > _NAMED else ""
+        return (Finding(UNSEEN, None, f"which files it has open is not known: {names}{more}"),)
+
+
+def open_files(wanted: Mapping[Identity, int], mine: int, proc: Path = _PROC) -> Held | Unread:
+    """Who has a file of a card open; `wanted` has the cards by their files. The process `mine` and its children are
+    left out.
+
+    A service may be kept from root's own eyes, and nobody can help that; where one of another user is, we are not root
+    enough, and nothing is known.
     """
     found: list[tuple[int, int]] = []
+    unseen: list[int] = []
     for pid in _pids(proc):
+        folder = proc / str(pid)
         try:
-            held = {wanted[seen] for seen in _seen(proc / str(pid) / "fd") if seen in wanted}
+            if mine not in (pid, _parent(folder)):
+                found += [
+                    (card, pid) for card in sorted({wanted[seen] for seen in _seen(folder / "fd") if seen in wanted})
+                ]
         except PermissionError:
-            return Unread(f"/proc/{pid}/fd", "Permission denied")
+            if os.geteuid() or _uid(folder):
+                return Unread(f"/proc/{pid}/fd", "Permission denied")
+            unseen.append(pid)
         except OSError:  # it has ended
             continue
-        found += [(card, pid) for card in sorted(held)]
-    return tuple(sorted(found))
+    return Held(tuple(sorted(found)), tuple(unseen))
 
 
 def process(pid: int, proc: Path = _PROC) -> Process:
@@ -95,10 +164,18 @@ def _belongs(groups: Iterable[str]) -> str:
 
 
 def _pids(proc: Path) -> Iterator[int]:
-    own = os.getpid()
-    for entry in os.scandir(proc):
-        if entry.name.isdecimal() and int(entry.name) != own:
-            yield int(entry.name)
+    return (int(entry.name) for entry in os.scandir(proc) if entry.name.isdecimal())
+
+
+def _uid(folder: Path) -> int:
+    """The real one: that of the folder is root's for a process that may not be dumped (proc(5))."""
+    found = _UID.search(_text(folder / "status"))
+    return int(found[1]) if found else 1
+
+
+def _parent(folder: Path) -> int:
+    """The field behind the state in /proc/PID/stat; the command before it may hold anything, `)` too (proc(5))."""
+    return int(_text(folder / "stat").rpartition(")")[2].split()[1])
 
 
 def _seen(folder: Path) -> Iterator[Identity]:

@@ -7,6 +7,7 @@ import click
 from hybridgpu.cli import Commands
 
 COMMANDS = {
+    "apply": "Bring the cards to what the NodeConfig says.",
     "bind": "Write which card each device of the NodeConfig is.",
 }
 

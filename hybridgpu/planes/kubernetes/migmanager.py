@@ -14,7 +14,18 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from hybridgpu.model.finding import Finding, Rule, Severity
 from hybridgpu.model.labels import MIG_ASKED, MIG_CONFIG, MIG_CONFIG_STATE, PAUSED, PAUSED_OPERANDS
+
+NOT_CUT = Rule(
+    "mig-manager-not-done",
+    Severity.ERROR,
+    "The GPU operator's mig-manager has not made the node's layout its own: what it does next, and which of its "
+    "operands run, is not known.",
+    "See the log of its pod on the node. Where it failed or left off, the next `node apply --kubeconfig` asks again, "
+    "and brings back what it had put aside.",
+    "mig-parted pkg/mig/reconfigure, mig-parted#485",
+)
 
 PATIENCE = timedelta(minutes=30)
 """After this it has left off: it waits 5 minutes for each of five sorts of pods, 30 s for services, then it cuts."""
@@ -63,6 +74,13 @@ class MigManager:
     progress: Progress
     why: str
     paused: tuple[str, ...] = ()
+
+
+def findings(name: str, seen: MigManager) -> tuple[Finding, ...]:
+    """An error where it is not done, and by now should be."""
+    if seen.progress is Progress.SUCCESS:
+        return ()
+    return (Finding(NOT_CUT, None, f"Node {name}: mig-manager: {seen.progress}: {seen.why}"),)
 
 
 def reading(node: Mapping[str, Any], wanted: str, boot_id: str, now: datetime) -> MigManager:

@@ -1,0 +1,144 @@
+"""One run of `node apply` over this machine's cards: who is in the way, clients stopped, cards cut, clients started.
+
+What a card needs is cut's business, doing it recut's, who the clients are theirs; here is only the order, and that it
+is kept whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hybridgpu.devices import recut
+from hybridgpu.devices.clients import Clients, Running
+from hybridgpu.devices.cut import Plan, Target
+from hybridgpu.devices.interrupt import Interrupts
+from hybridgpu.devices.openfiles import OpenFiles, Process, process
+from hybridgpu.devices.outcome import Outcome, State, findings
+from hybridgpu.devices.port import Cutter, Holder
+from hybridgpu.model.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """How it went: each card, the clients that were stopped (or, foreseen, would be), and what there is to say."""
+
+    outcomes: tuple[Outcome, ...]
+    clients: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was done to a card."""
+        return any(outcome.done for outcome in self.outcomes)
+
+    @property
+    def to_change(self) -> bool:
+        """Whether anything is still to be done to a card."""
+        return any(outcome.left for outcome in self.outcomes)
+
+    @property
+    def good(self) -> bool:
+        """Whether every card is as wanted."""
+        return all(outcome.state.good for outcome in self.outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """This machine's hands: its cards, who has their files open, and the clients: the site's own are `more`."""
+
+    cutter: Cutter
+    files: OpenFiles
+    clients: Clients
+    more: tuple[str, ...] = ()
+
+
+def foresee(targets: Sequence[Target], machine: Machine) -> Application:
+    """What a run would do and what stands in its way, by what is seen now. Changes nothing."""
+    plans = recut.survey(targets, machine.cutter)
+    if not any(plan.effects or not plan.may_begin for plan in plans):
+        return Application(tuple(Outcome(plan.target.card, State.AS_WANTED) for plan in plans))
+    plans = recut.survey(targets, machine.cutter, machine.files)
+    running = machine.clients.running(machine.more)
+    outcomes = tuple(_foreseen(plans, running))
+    names = tuple(unit.name for unit in running.units) if any(planned(outcome) for outcome in outcomes) else ()
+    return Application(outcomes, names, (*running.findings, *machine.files.findings()))
+
+
+def apply(
+    targets: Sequence[Target], machine: Machine, begin: Callable[[], None], interrupts: Interrupts
+) -> Application:
+    """Brings the cards to their targets. `begin` is called before the first change to any of them.
+
+    Where a workload is in the way nothing is touched, clients neither. What was stopped, now or by a run that was
+    killed, is started again in the end. Raises Unavailable where a signal came before the first change; whoever calls
+    then starts the clients (Clients.start_stopped), as after any other exception.
+    """
+    seen = foresee(targets, machine)
+    if seen.good:
+        done = seen
+    elif any(planned(outcome) for outcome in seen.outcomes):
+        done = _apply(targets, machine, begin, interrupts, seen)
+    else:
+        done = replace(seen, clients=())
+    not_started = machine.clients.start_stopped()
+    outcomes = tuple(_told(outcome) for outcome in done.outcomes)
+    return replace(done, outcomes=outcomes, findings=(*done.findings, *findings(outcomes), *not_started))
+
+
+def planned(outcome: Outcome) -> bool:
+    """Whether a card was foreseen to be changed, with nothing in the way of that, on any card."""
+    return outcome.state is State.WAITING and not outcome.why
+
+
+def _apply(
+    targets: Sequence[Target],
+    machine: Machine,
+    begin: Callable[[], None],
+    interrupts: Interrupts,
+    seen: Application,
+) -> Application:
+    interrupts.check()
+    running = machine.clients.running(machine.more)
+    held = machine.clients.stop(running.units, interrupts.check)
+    if held:
+        waiting = (replace(o, why="a client of the cards does not stop") if planned(o) else o for o in seen.outcomes)
+        return replace(seen, outcomes=tuple(waiting), findings=(*seen.findings, *held))
+    interrupts.check()
+    begin()
+    machine.files.forget()
+    return replace(seen, outcomes=recut.apply(targets, machine.cutter, machine.files))
+
+
+def _foreseen(plans: Sequence[Plan], running: Running) -> Iterable[Outcome]:
+    """Each plan as if it were tried now; one that its clients alone are in the way of is no obstacle."""
+    cleared = [replace(plan, holders=_workloads(plan.holders, running)) for plan in plans]
+    obstacle = next((str(plan.target.card) for plan in cleared if not plan.may_begin), "")
+    for plan in cleared:
+        if not plan.may_begin:
+            yield _told(recut.not_begun(plan))
+        elif not plan.effects:
+            yield Outcome(plan.target.card, State.AS_WANTED)
+        else:
+            why = f"it waits for {obstacle}" if obstacle else ""
+            yield Outcome(plan.target.card, State.WAITING, left=plan.effects, why=why)
+
+
+def _workloads(holders: Sequence[Holder], running: Running) -> tuple[Holder, ...]:
+    return tuple(holder for holder in holders if not running.owns(process(holder.pid)))
+
+
+def _told(outcome: Outcome) -> Outcome:
+    """The same, where it is in use with who uses it, as a person asks for it."""
+    if outcome.state is not State.BUSY or not outcome.holders:
+        return outcome
+    return replace(outcome, why=f"it is used by {in_words(outcome.holders)}")
+
+
+def in_words(holders: Iterable[Holder]) -> str:
+    """Each process once, with all by which it holds the card."""
+    by: dict[Process, list[str]] = {}
+    for holder in holders:
+        where = f" in GPU instance {holder.gi}" if holder.gi is not None else ""
+        by.setdefault(process(holder.pid), []).append(f"{holder.use}{where}")
+    return "; ".join(f"{who}: {', '.join(dict.fromkeys(uses))}" for who, uses in by.items())

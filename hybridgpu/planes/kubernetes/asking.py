@@ -1,0 +1,68 @@
+"""mig-manager asked for a node's layout by its Node, and waited for. What its answers mean is migmanager's to know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from hybridgpu.errors import Unavailable
+from hybridgpu.model.labels import MIG_CONFIG
+from hybridgpu.planes.kubernetes.migmanager import ENDED, MigManager, ask, reading, versioned
+from hybridgpu.planes.kubernetes.nodes import Conflict, Nodes
+
+_TRIES = 5
+_PAUSE = 2.0
+"""Seconds between two looks: its cut takes from one to many of them."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def look(nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str) -> MigManager:
+    """How far it is. Raises Unavailable("kubernetes", ...) where that cannot be read, or is another boot's."""
+    return reading(_of_this_boot(nodes.read(name), name, boot_id), str(labels[MIG_CONFIG]), boot_id, _now())
+
+
+def settle(
+    nodes: Nodes,
+    name: str,
+    labels: Mapping[str, str | None],
+    boot_id: str,
+    seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> MigManager:
+    """Asks for the layout in `labels` where that is needed, and gives how far it is, after `seconds` at the latest.
+
+    Raises Unavailable as `look` does, and where somebody else changes the Node all the time.
+    """
+    _ask(nodes, name, labels, boot_id)
+    end = time.monotonic() + seconds
+    seen = look(nodes, name, labels, boot_id)
+    while seen.progress not in ENDED and (left := end - time.monotonic()) > 0:
+        sleep(min(_PAUSE, left))
+        seen = look(nodes, name, labels, boot_id)
+    return seen
+
+
+def _ask(nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str) -> None:
+    for _ in range(_TRIES):
+        node = _of_this_boot(nodes.read(name), name, boot_id)
+        try:
+            for patch in ask(node, labels, boot_id, _now()):
+                node = nodes.patch(name, versioned(patch, node))
+        except Conflict:
+            continue
+        return
+    raise Unavailable("kubernetes", (name,), f"Node {name} is changed by others all the time")
+
+
+def _of_this_boot(node: Mapping[str, Any], name: str, boot_id: str) -> Mapping[str, Any]:
+    """The Node, if its kubelet has reported since this boot: else it is another machine's, or says nothing of now."""
+    told = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
+    if told != boot_id:
+        why = f"Node {name} is of boot {told or '(none)'}, this is {boot_id}: another machine, or kubelet is not up yet"
+        raise Unavailable("kubernetes", (name,), why)
+    return node

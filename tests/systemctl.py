@@ -1,0 +1,138 @@
+"""A stand-in for systemctl, where no systemd runs: units are folders, and one that runs is a process that really holds
+a simulated card. What it prints and how it fails is systemctl's (252) form; nothing else of systemd is pretended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.driver.machine import Machine
+
+CHECKOUT = Path(__file__).parent.parent
+_PROGRAM = """#!{python}
+import sys
+sys.path.insert(0, {checkout!r})
+from pathlib import Path
+from tests.systemctl import Systemd
+sys.exit(Systemd(Path({folder!r}), Path({machine!r})).main(sys.argv[1:]))
+"""
+_HOLD = "import sys, time; files = [open(name) for name in sys.argv[1:]]; print(flush=True); time.sleep(600)"
+
+
+@dataclass(frozen=True)
+class Systemd:
+    """Units below `folder`, over a machine; `bin` is to be put on PATH. `calls` has every command line in order."""
+
+    folder: Path
+    machine: Path
+
+    @property
+    def bin(self) -> Path:
+        return self.folder / "bin"
+
+    def make(self) -> Systemd:
+        self.bin.mkdir(parents=True)
+        program = self.bin / "systemctl"
+        text = _PROGRAM.format(
+            python=sys.executable, checkout=str(CHECKOUT), folder=str(self.folder), machine=str(self.machine)
+        )
+        program.write_text(text)
+        program.chmod(0o755)
+        return self
+
+    def unit(self, name: str, *cards: int, kind: str = "", stays: bool = False, dead: bool = False) -> None:
+        """A unit that runs and has cards' files open, with `kind` in one of NVML's lists, too; `stays`: it cannot be
+        stopped; `dead`: once stopped it does not start again.
+        """
+        home = self.folder / name
+        home.mkdir()
+        (home / "cards").write_text(" ".join(map(str, cards)))
+        (home / "kind").write_text(kind)
+        self._start(name)
+        if stays:
+            (home / "stays").touch()
+        if dead:
+            (home / "dead").touch()
+
+    def pid(self, name: str) -> int:
+        """Of the unit's process; 0 where it does not run."""
+        path = self.folder / name / "pid"
+        return int(path.read_text()) if path.exists() else 0
+
+    def calls(self) -> list[str]:
+        """What changed something, in order: `stop UNIT`, `start UNIT`."""
+        log = self.folder / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def end(self) -> None:
+        for path in self.folder.glob("*/pid"):
+            self._stop(path.parent.name)
+
+    def main(self, arguments: list[str]) -> int:
+        verb, names = arguments[0], arguments[arguments.index("--") + 1 :]
+        if verb == "show":
+            print("\n\n".join(self._shown(name) for name in names))
+            return 0
+        with (self.folder / "calls").open("a") as log:
+            log.write(" ".join([verb, *[a for a in arguments[1:] if a != "--"]]) + "\n")
+        home = self.folder / names[0]
+        if (home / "stays").exists() and verb == "stop":
+            print(f"Job for {names[0]} canceled.", file=sys.stderr)
+            return 1
+        if (home / "slow").exists():
+            (home / "slow").rename(home / "now")
+            time.sleep(3)
+        if (home / "dead").exists() and verb == "start":
+            print(f"Job for {names[0]} failed because the control process exited with error code.", file=sys.stderr)
+            return 1
+        (self._stop if verb == "stop" else self._start)(names[0])
+        return 0
+
+    def _shown(self, name: str) -> str:
+        state = "active" if self.pid(name) else "inactive"
+        load = "loaded" if (self.folder / name).exists() else "not-found"
+        return f"Id={name}\nLoadState={load}\nActiveState={state}\nMainPID={self.pid(name)}\nControlGroup="
+
+    def _start(self, name: str) -> None:
+        if self.pid(name):
+            return
+        home = self.folder / name
+        cards = [int(card) for card in (home / "cards").read_text().split()]
+        files = [str(self.machine / f"dev/nvidia{card}") for card in cards]
+        held = subprocess.Popen(
+            [sys.executable, "-c", _HOLD, *files],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            close_fds=True,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert held.stdout is not None
+        held.stdout.readline()
+        kind = (home / "kind").read_text()
+        for card in cards if kind else ():
+            Machine(self.machine).run(card, held.pid, kind)
+        (home / "pid").write_text(str(held.pid))
+
+    def _stop(self, name: str) -> None:
+        pid = self.pid(name)
+        if not pid:
+            return
+        Machine(self.machine).end(pid) if (self.folder / name / "kind").read_text() else None
+        os.kill(pid, signal.SIGKILL)
+        (self.folder / name / "pid").unlink()
+        while Path(f"/proc/{pid}/fd").exists() and _alive(pid):
+            time.sleep(0.01)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
