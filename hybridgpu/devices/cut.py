@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridgpu.devices.effect import (
     Card,
@@ -119,7 +119,7 @@ def _effects(target: Target, seen: Cut) -> Iterator[Effect]:
         keep = wanted.get((instance.profile, instance.placement))
         yield from (DestroyCompute(card, instance, c) for c in _too_many(instance, keep or ()))
         if keep is None:
-            yield DestroyInstance(card, instance)
+            yield DestroyInstance(card, replace(instance, computes=()))
     mode = ComputeMode.DEFAULT if target.mig else target.compute_mode
     right = mode in (None, seen.compute_mode)
     if target.mig and mode and not right:  # the only one that a card with MIG can have
