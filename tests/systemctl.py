@@ -47,14 +47,17 @@ class Systemd:
         return self
 
     def unit(self, name: str, *cards: int, kind: str = "", stays: bool = False, dead: bool = False) -> None:
-        """A unit that runs and has cards' files open, with `kind` in one of NVML's lists, too; `stays`: it cannot be
-        stopped; `dead`: once stopped it does not start again.
+        """A unit that runs and has cards' files open, with `kind` in one of NVML's lists, too, until it is stopped;
+        `stays`: it cannot be stopped; `dead`: once stopped it does not start again.
         """
         home = self.folder / name
         home.mkdir()
         (home / "cards").write_text(" ".join(map(str, cards)))
         (home / "kind").write_text(kind)
-        self._start(name)
+        subprocess.run([str(self.bin / "systemctl"), "start", "--", name], check=True)
+        (self.folder / "calls").unlink()
+        for card in cards if kind else ():
+            Machine(self.machine).run(card, self.pid(name), kind)
         if stays:
             (home / "stays").touch()
         if dead:
@@ -115,16 +118,16 @@ class Systemd:
         )
         assert held.stdout is not None
         held.stdout.readline()
-        kind = (home / "kind").read_text()
-        for card in cards if kind else ():
-            Machine(self.machine).run(card, held.pid, kind)
         (home / "pid").write_text(str(held.pid))
 
     def _stop(self, name: str) -> None:
         pid = self.pid(name)
         if not pid:
             return
-        Machine(self.machine).end(pid) if (self.folder / name / "kind").read_text() else None
+        kind = self.folder / name / "kind"
+        if kind.read_text():
+            Machine(self.machine).end(pid)
+            kind.write_text("")
         os.kill(pid, signal.SIGKILL)
         (self.folder / name / "pid").unlink()
         while Path(f"/proc/{pid}/fd").exists() and _alive(pid):

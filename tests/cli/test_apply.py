@@ -1,0 +1,352 @@
+"""`hybridgpu node apply` as an admin meets it, over the simulated driver; services by a stand-in for systemctl."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import lacking
+from tests.devices.machines import MACHINES
+from tests.devices.test_nodeconfig import rendered
+from tests.simulated import load_driver
+from tests.systemctl import Systemd
+
+INVENTORY = """\
+apiVersion: hybridgpu/v1
+kind: Inventory
+metadata: {{name: t}}
+slurm: {{version: "24.11"}}
+devices: {{clients: [site-monitor]}}
+nodeClasses:
+  a: {{model: A30, gpus: 2, slurm: {{CPUs: 32, Sockets: 2, CoresPerSocket: 16}}}}
+nodes:
+- {{hosts: n1, class: a, owner: slurm, schedulers: [slurm], sharing: {sharing}}}
+"""
+FOURTHS = "{mode: mig, layout: {all: {1g.6gb: 4}}}"
+ONE_HALVED = "{mode: mig, layout: {0: {2g.12gb: 2}, 1: off}}"
+WHOLE = "{mode: exclusive}"
+EXPORTER, PERSISTENCED, MONITOR = "dcgm-exporter.service", "nvidia-persistenced.service", "site-monitor.service"
+
+
+class Node:
+    """A node with two A30, its NodeConfig, and the command on it."""
+
+    def __init__(self, folder: Path) -> None:
+        if os.geteuid():
+            lacking("who holds a card is for root to see")
+        load_driver()
+        self.folder, self.run_folder = folder, folder / "run"
+        self.machine = MACHINES["a30"].make(folder / "machine")
+        for card in (0, 1):  # without a driver of the kernel's its device cannot be opened: a plain file can
+            path = self.machine.root / f"dev/nvidia{card}"
+            path.unlink()
+            path.touch()
+        self.systemd = Systemd(folder / "systemd", self.machine.root).make()
+        self.wants(FOURTHS)
+
+    def wants(self, sharing: str) -> None:
+        inventory = INVENTORY.format(sharing=sharing)
+        (self.folder / "node.json").write_bytes(rendered("", self.folder, inventory))
+
+    def command(self, *arguments: str) -> list[str]:
+        files = ["--config", str(self.folder / "node.json"), "--run", str(self.run_folder)]
+        start = [sys.executable, "-m", "hybridgpu", "node", "apply"]
+        return [*start, *files, "--driver-root", str(self.machine.root), *arguments]
+
+    def environment(self, fault: str | None = None) -> dict[str, str]:
+        path = f"{self.systemd.bin}:{os.environ['PATH']}"
+        return {**os.environ, **self.machine.environment(fault), "PATH": path}
+
+    def apply(self, *arguments: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
+        environment = self.environment(fault)
+        return subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, check=False, env=environment, timeout=120
+        )
+
+    def report(self, *arguments: str, fault: str | None = None) -> tuple[int, dict[str, Any]]:
+        run = self.apply("-o", "json", *arguments, fault=fault)
+        assert run.stdout, run.stderr
+        return run.returncode, json.loads(run.stdout)
+
+    def cut(self) -> list[list[str]]:
+        """The profiles of each card's instances, and `whole` where MIG is off."""
+        cards = self.machine.show()["gpus"]
+        return [sorted(i["profile"] for i in c["instances"]) if c["mig"] else ["whole"] for c in cards]
+
+    @property
+    def map(self) -> Path:
+        return self.run_folder / "devices.json"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    made.systemd.end()
+
+
+def rules(report: dict[str, Any]) -> list[str]:
+    told = [finding["rule"] for finding in report["findings"]]
+    return [rule for rule in told if rule not in ("node-config-of-another", "device-process-unseen")]
+
+
+def test_the_cards_are_brought_to_what_is_wanted_and_left_alone_then(node: Node) -> None:
+    dry, planned = node.report("--dry-run", "--detailed-exitcode")
+    assert (dry, planned["changed"], node.cut(), node.run_folder.exists()) == (2, True, [["whole"]] * 2, False)
+    assert {card["state"] for card in planned["cards"]} == {"planned"}
+    code, report = node.report("--detailed-exitcode")
+    assert (code, report["changed"], rules(report)) == (2, True, [])
+    assert [[e["text"] for e in c["done"]] for c in report["cards"]] == [
+        [e["text"] for e in c["left"]] for c in planned["cards"]
+    ]
+    assert [len(instances) for instances in node.cut()] == [4, 4]
+    devices = json.loads(node.map.read_text())["devices"]
+    assert (len(devices), report["devices"]) == (8, str(node.map))
+    code, again = node.report("--detailed-exitcode")
+    assert (code, again["changed"], again["summary"]) == (0, False, "n1: 2 of 2 cards as wanted, 0 changed")
+    assert json.loads(node.map.read_text())["devices"] == devices
+    assert {card["state"] for card in again["cards"]} == {"as-wanted"}
+
+
+def test_text_says_what_is_done_and_a_dry_run_says_the_same(node: Node) -> None:
+    node.wants(ONE_HALVED)
+    dry, real = node.apply("--dry-run"), node.apply()
+    assert (dry.returncode, real.returncode) == (0, 0)
+    assert dry.stdout.splitlines()[:-1] == real.stdout.splitlines()[:-1]
+    assert dry.stdout.splitlines()[0] == "GPU 0 at 0000:17:00.0: turn MIG on"
+    assert dry.stdout.splitlines()[-1] == "n1: 1 of 2 cards as wanted, 1 to change"
+    assert real.stdout.splitlines()[-1] == "n1: 2 of 2 cards as wanted, 1 changed"
+
+
+def test_clients_are_stopped_in_order_and_started_again_the_other_way_round(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    node.systemd.unit(EXPORTER, 0, 1, kind="compute")
+    node.systemd.unit(MONITOR, 1)
+    old = node.systemd.pid(EXPORTER)
+    code, report = node.report()
+    assert (code, rules(report)) == (0, []), report["findings"]
+    assert report["clients"] == [MONITOR, EXPORTER, PERSISTENCED]
+    assert node.systemd.calls() == [
+        *(f"stop {name}" for name in (MONITOR, EXPORTER, PERSISTENCED)),
+        *(f"start {name}" for name in (PERSISTENCED, EXPORTER, MONITOR)),
+    ]
+    assert node.systemd.pid(EXPORTER) not in (0, old)
+    assert not (node.run_folder / "stopped.json").exists()
+    node.report()
+    assert len(node.systemd.calls()) == 6, "where nothing changes no client is touched"
+
+
+@pytest.mark.parametrize("kind", ["compute", "graphics", "mps", ""])
+def test_a_workload_is_named_and_nothing_is_touched(node: Node, kind: str) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    path = node.machine.root / "dev/nvidia1"
+    code = "import sys, time; file = open(sys.argv[1]); print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as job:
+        assert job.stdout is not None
+        job.stdout.readline()
+        if kind:
+            node.machine.run(1, job.pid, kind)
+        status, report = node.report()
+        job.kill()
+    assert (status, report["changed"], node.cut(), node.map.exists()) == (1, False, [["whole"]] * 2, False)
+    assert [card["state"] for card in report["cards"]] == ["waiting", "busy"]
+    holders = report["cards"][1]["holders"]
+    assert {(h["pid"], h["uid"], h["use"]) for h in holders} == {(job.pid, 0, kind or "open file")}
+    assert "import sys, time" in holders[0]["command"]
+    assert node.systemd.calls() == []
+    busy = next(f["message"] for f in report["findings"] if f["rule"] == "device-busy")
+    assert re.search(rf"it is used by process {job.pid} \(.*python.*\) of uid 0: {kind or 'open file'}", busy)
+
+
+def test_who_holds_a_card_that_is_right_is_in_nobodys_way(node: Node) -> None:
+    node.wants(ONE_HALVED)
+    node.machine.run(1, os.getpid(), "compute")
+    code, _ = node.report()
+    assert (code, node.cut()) == (0, [["2g.12gb", "2g.12gb"], ["whole"]])
+    node.machine.end(os.getpid())
+    node.wants(WHOLE)
+    assert node.report()[0] == 0
+    assert node.cut() == [["whole"], ["whole"]]
+
+
+def test_a_client_that_does_not_stop_is_named_and_nothing_is_cut(node: Node) -> None:
+    node.systemd.unit(EXPORTER, 0, 1)
+    node.systemd.unit(PERSISTENCED, 0, 1, stays=True)
+    code, report = node.report()
+    assert (code, report["changed"], node.cut()) == (1, False, [["whole"]] * 2)
+    assert rules(report)[0] == "client-will-not-stop"
+    message = next(f["message"] for f in report["findings"] if f["rule"] == "client-will-not-stop")
+    assert message == f"{PERSISTENCED} does not stop: Job for {PERSISTENCED} canceled."
+    assert node.systemd.pid(EXPORTER), "what was stopped before it runs again"
+    assert not (node.run_folder / "stopped.json").exists()
+
+
+def test_a_client_that_does_not_start_is_an_error_and_is_started_by_the_next_run(node: Node) -> None:
+    node.systemd.unit(EXPORTER, 0, dead=True)
+    node.systemd.unit(PERSISTENCED, 0)
+    code, report = node.report()
+    assert (code, rules(report), [len(c) for c in node.cut()]) == (1, ["client-will-not-start"], [4, 4])
+    assert json.loads((node.run_folder / "stopped.json").read_text())["units"] == [EXPORTER]
+    (node.systemd.folder / EXPORTER / "dead").unlink()
+    assert node.report()[0] == 0
+    assert node.systemd.pid(EXPORTER)
+    assert not (node.run_folder / "stopped.json").exists()
+
+
+@pytest.mark.parametrize("when", [1, 4, 9])
+def test_one_that_was_killed_is_made_good_by_the_next(node: Node, when: int) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    (node.systemd.folder / PERSISTENCED / "slow").touch()
+    with subprocess.Popen(
+        node.command(), env=node.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as run:
+        while not (node.systemd.folder / PERSISTENCED / "now").exists():
+            time.sleep(0.01)
+        time.sleep(when / 10)
+        run.kill()
+    assert json.loads((node.run_folder / "stopped.json").read_text())["units"] == [PERSISTENCED]
+    while node.systemd.calls().count(f"stop {PERSISTENCED}") and node.systemd.pid(PERSISTENCED):
+        time.sleep(0.05)  # systemctl was not killed
+    code, report = node.report()
+    assert (code, rules(report), [len(c) for c in node.cut()]) == (0, [], [4, 4])
+    assert node.systemd.pid(PERSISTENCED)
+    assert not (node.run_folder / "stopped.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_while_clients_stop_starts_them_again_and_cuts_nothing(node: Node, number: int) -> None:
+    node.systemd.unit(EXPORTER, 0)
+    node.systemd.unit(PERSISTENCED, 0)
+    (node.systemd.folder / EXPORTER / "slow").touch()
+    with subprocess.Popen(
+        node.command(), env=node.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        while not (node.systemd.folder / EXPORTER / "now").exists():
+            time.sleep(0.01)
+        run.send_signal(number)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, out, node.cut()) == (1, "", [["whole"]] * 2)
+    assert f"left off on {signal.Signals(number).name}: no card was changed" in err
+    assert node.systemd.pid(EXPORTER) and node.systemd.pid(PERSISTENCED)
+
+
+def test_a_card_that_hangs_is_given_up_and_clients_run_again(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    run = node.apply("--timeout", "2", fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=HANG")
+    assert run.returncode == 1
+    assert "the driver did not answer within 2 s" in run.stderr
+    assert node.systemd.pid(PERSISTENCED)
+    assert not node.map.exists()
+    assert node.report()[0] == 0
+    assert [len(c) for c in node.cut()] == [4, 4]
+
+
+def test_a_cut_that_fails_is_rolled_back_and_the_map_is_gone(node: Node) -> None:
+    assert node.report()[0] == 0
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    node.wants(ONE_HALVED)
+    code, report = node.report(fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=INSUFFICIENT_RESOURCES")
+    assert (code, node.map.exists(), node.systemd.pid(PERSISTENCED) > 0) == (1, False, True)
+    assert report["cards"][0]["rolled_back"] is True
+    assert node.cut()[0] == ["1g.6gb"] * 4
+    assert node.report()[0] == 0
+    assert node.map.exists()
+
+
+def test_after_a_reboot_it_cuts_again(node: Node) -> None:
+    assert node.report()[0] == 0
+    node.machine.reboot()
+    assert [len(c) for c in node.cut()] == [0, 0]
+    assert node.report("--boot")[0] == 0
+    assert [len(c) for c in node.cut()] == [4, 4]
+
+
+def test_at_boot_a_start_is_not_waited_for(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0)
+    assert node.report("--boot")[0] == 0
+    assert node.systemd.calls()[-1] == f"start --no-block {PERSISTENCED}"
+
+
+@pytest.mark.parametrize(("fault", "state"), [("lost", "device-dead"), ("reset-required", "device-dead")])
+def test_a_dead_card_is_refused_by_name(node: Node, fault: str, state: str) -> None:
+    node.machine.break_card(1, fault)
+    run = node.apply()
+    assert (run.returncode, run.stdout) == (1, "")
+    assert f"[{state}]" in run.stderr
+
+
+def test_a_config_of_other_cards_is_refused(node: Node) -> None:
+    inventory = INVENTORY.format(sharing=WHOLE).replace("model: A30", "model: A100-PCIE-40GB")
+    (node.folder / "node.json").write_bytes(rendered("", node.folder, inventory))
+    run = node.apply()
+    assert (run.returncode, run.stdout, node.cut()) == (1, "", [["whole"]] * 2)
+    assert "it is A30; the NodeConfig says A100-PCIE-40GB [device-differs-from-config]" in run.stderr
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, 66), ("{}", 1), ("not json", 1)])
+def test_a_config_that_is_none_is_refused(node: Node, content: str | None, code: int) -> None:
+    path = node.folder / "node.json"
+    path.unlink() if content is None else path.write_text(content)
+    run = node.apply()
+    assert (run.returncode, run.stdout) == (code, "")
+
+
+def test_wrong_usage() -> None:
+    run = subprocess.run([sys.executable, "-m", "hybridgpu", "node", "apply", "--wait", "nan"], capture_output=True)
+    assert run.returncode == 64
+
+
+def test_two_never_overlap(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0)
+    (node.systemd.folder / PERSISTENCED / "slow").touch()
+    with subprocess.Popen(
+        node.command(), env=node.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as first:
+        while not (node.systemd.folder / PERSISTENCED / "now").exists():
+            time.sleep(0.01)
+        second = node.apply()
+        assert first.wait(60) == 0
+    assert second.returncode == 1
+    assert f"another `node apply` is at work (process {first.pid})" in second.stderr
+    assert [len(c) for c in node.cut()] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda run: run.symlink_to("/tmp"), "is something else than it must be"),
+        (lambda run: (run.mkdir(), run.chmod(0o777)), "may be written by others"),
+        (lambda run: (run.mkdir(), os.chown(run, 65534, 0)), "may be written by others"),
+        (lambda run: (run.mkdir(), (run / "apply.lock").symlink_to("/tmp/other")), "apply.lock: Too many levels"),
+        (lambda run: (run.mkdir(), os.mkfifo(run / "apply.lock")), "is something else than it must be"),
+        (lambda run: (run.mkdir(), (run / "stopped.json").write_text("x")), "does not say which clients were stopped"),
+        (
+            lambda run: (run.mkdir(), (run / "stopped.json").write_text('{"kind": "StoppedClients", "units": ["-H"]}')),
+            "does not say which clients were stopped",
+        ),
+    ],
+)
+def test_a_folder_that_others_may_write_is_refused(node: Node, spoil: Callable[[Path], Any], said: str) -> None:
+    spoil(node.run_folder)
+    run = node.apply()
+    assert (run.returncode, said in run.stderr) == (1, True), run.stderr
+    assert node.cut() == [["whole"]] * 2
+
+
+def test_what_another_boot_stopped_is_not_started(node: Node) -> None:
+    node.systemd.unit(EXPORTER, 0)
+    node.run_folder.mkdir()
+    record = {"kind": "StoppedClients", "boot_id": "another", "units": ["foreign.service"]}
+    (node.run_folder / "stopped.json").write_text(json.dumps(record))
+    assert node.report()[0] == 0
+    assert "start foreign.service" not in node.systemd.calls()
