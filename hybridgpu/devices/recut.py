@@ -66,7 +66,9 @@ def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) ->
     for seen in plans:
         if not seen.may_begin:
             outcomes.append(not_begun(seen))
-        elif stopped and seen.effects:
+        elif not seen.effects:
+            outcomes.append(Outcome(seen.target.card, State.AS_WANTED))
+        elif stopped:
             outcomes.append(Outcome(seen.target.card, State.WAITING, left=seen.effects, why=f"it waits for {stopped}"))
         else:
             outcomes.append(_recut(seen.target, cutter, others))
