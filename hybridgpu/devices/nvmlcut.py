@@ -29,10 +29,12 @@ _NO_SUCH_PROFILE = ("NOT_SUPPORTED", "INVALID_ARGUMENT")
 _NO_SUCH_LIST = ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND")
 
 _LISTS: tuple[tuple[Use, Callable[[Any], Any]], ...] = (
-    (Use.COMPUTE, pynvml.nvmlDeviceGetComputeRunningProcesses),
-    (Use.GRAPHICS, pynvml.nvmlDeviceGetGraphicsRunningProcesses),
-    (Use.MPS, pynvml.nvmlDeviceGetMPSComputeRunningProcesses),
+    (Use.COMPUTE, pynvml.nvmlDeviceGetComputeRunningProcesses_v3),
+    (Use.GRAPHICS, pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3),
+    (Use.MPS, pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3),
 )
+"""By their version: what pynvml calls by the plain name raises an error of its own where the driver is older."""
+
 _COMPUTE_MODES = {
     ComputeMode.DEFAULT: pynvml.NVML_COMPUTEMODE_DEFAULT,
     ComputeMode.EXCLUSIVE_PROCESS: pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,

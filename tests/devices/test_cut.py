@@ -145,6 +145,7 @@ IN_ITS_SECOND = Holder(9, Use.COMPUTE, 1, 1)
         (wanted(HALF, OTHER_HALF), cut(IS_HALF), (ON_HALF, ON_ALL), ()),
         (wanted(HALF), cut(there(1, "3g.40gb", 0, 4, 3, 1)), (ON_HALF,), ()),
         (wanted(HALF), cut(there(1, "3g.40gb", 0, 4, 3, 1)), (IN_ITS_SECOND,), (IN_ITS_SECOND,)),
+        (wanted(), cut(there(1, "3g.40gb", 0, 4)), (ON_ALL,), (ON_ALL,)),
         (wanted(mig=False), cut(mig=OFF, mode=EXCLUSIVE), (ON_ALL,), (ON_ALL,)),
         (wanted(mig=False), cut(mig=WILL_BE_ON), (ON_ALL,), ()),
         (wanted(HALF), cut(mig=OFF), (ON_ALL, replace(ON_ALL, pid=9)), (ON_ALL, replace(ON_ALL, pid=9))),

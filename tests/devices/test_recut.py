@@ -138,6 +138,19 @@ def test_whatever_call_of_the_library_fails_it_converges_when_run_again(name: st
         assert all(now[place] == had[place] for place in pair.kept()), about
 
 
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("use", ["Compute", "Graphics", "MPSCompute"])
+def test_who_uses_a_card_must_be_known(use: str, error: str, make: Make) -> None:
+    """But a driver that has no list of a kind, and says so, has none of that kind; compute it always has."""
+    machine, wanted = make(AMPERE), target(layouts(model(AMPERE))[0])
+    (outcome,) = run(machine, wanted, plan=f"nvmlDeviceGet{use}RunningProcesses_v3@*={error}")
+    if use != "Compute" and error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
+        assert outcome.state is State.CHANGED
+    elif error != "INSUFFICIENT_SIZE":  # that is how the list says that it has entries
+        assert outcome.state in (State.UNREAD, State.NEEDS_RESET, State.NEEDS_REBOOT)
+        assert seen(machine).instances == ()
+
+
 APPLY = """
 import sys
 from pathlib import Path

@@ -32,6 +32,8 @@ from tests.lab.layouts import (
     uuids,
 )
 
+Holders = tuple[Holder, ...]
+
 
 class Refuses(LabCards):
     """Cards of which the driver will not make one profile, however often it is asked."""
@@ -215,6 +217,30 @@ def test_who_has_the_device_file_open_holds_the_whole_card() -> None:
     card.run(Holder(9, Use.COMPUTE, *slot))
     (outcome,) = apply(wanted, LabCards([card]), lambda _: (holder,))
     assert outcome.holders == (Holder(9, Use.COMPUTE, *slot),)  # what NVML says of a process is the more exact
+
+
+def test_who_opens_the_device_file_on_the_way_is_not_disturbed() -> None:
+    """The driver would destroy under it: only what is seen before each effect keeps that from happening."""
+    known = model(MODELS[0])
+    wanted = target(layouts(known)[0])
+    for looks in range(2, 30):
+        card = cut(known, layouts(known)[6])
+        cutter = FaultyCutter(LabCards([card]), {})
+        seen: list[int] = []
+
+        def opened(_: Card, calls: list[str] = cutter.calls, seen: list[int] = seen, looks: int = looks) -> Holders:
+            seen.append(len(calls))
+            return (Holder(9, Use.OPEN_FILE),) if len(seen) >= looks else ()
+
+        (outcome,) = apply([wanted], cutter, opened)
+        after = cutter.calls[seen[looks - 1] :] if len(seen) >= looks else []
+        assert not [call for call in after if call.startswith(("destroy", "set"))]
+        assert outcome.state in (State.BUSY, State.CHANGED)
+        if outcome.state is State.CHANGED:
+            break
+        assert outcome.holders == (Holder(9, Use.OPEN_FILE),)
+    else:
+        raise AssertionError("it never came to creating, which disturbs nobody")
 
 
 def test_a_card_without_mig_is_told_apart() -> None:
