@@ -1,9 +1,10 @@
 """`python -m bench`: every measurement, one after the other."""
 
-from bench import check, discover, render, start
+from bench import apply, check, discover, render, start
 
 if __name__ == "__main__":
     start.main()
     discover.main()
+    apply.main()
     render.main()
     check.main()

@@ -301,6 +301,51 @@ def test_a_config_that_is_none_is_refused(node: Node, content: str | None, code:
     assert (run.returncode, run.stdout) == (code, "")
 
 
+OPERATED = """\
+apiVersion: hybridgpu/v1
+kind: Inventory
+metadata: {name: t}
+kubernetes: {delivery: gpu-operator}
+nodeClasses:
+  a: {model: A30, gpus: 2}
+nodes:
+- {hosts: n1, class: a, owner: kubernetes, schedulers: [kubernetes], sharing: {mode: mig, layout: {all: {1g.6gb: 4}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inventory", "arguments", "broken", "code", "said"),
+    [
+        (OPERATED, ["--boot"], None, 0, "the driver comes in the GPU operator's container, after kubelet"),
+        (OPERATED, [], None, 1, "--driver-root /run/nvidia/driver"),
+        (OPERATED, ["--boot"], "usr/lib64/libnvidia-ml.so.1", 1, "the driver's library cannot be loaded"),
+        (OPERATED, ["--boot"], "proc/driver/nvidia/version", 1, "libnvidia-ml.so.1 is not there"),
+        (INVENTORY.format(sharing=FOURTHS), ["--boot"], None, 1, "libnvidia-ml.so.1 is not there"),
+    ],
+)
+def test_a_driver_that_comes_in_a_container_is_told_apart_from_a_broken_one(
+    tmp_path: Path, inventory: str, arguments: list[str], broken: str | None, code: int, said: str
+) -> None:
+    if Path("/proc/driver/nvidia").exists():
+        pytest.skip("this machine has a driver")
+    config, root = tmp_path / "node.json", tmp_path / "driver"
+    config.write_bytes(rendered("", tmp_path, inventory))
+    root.mkdir()
+    if broken:
+        (root / broken).parent.mkdir(parents=True)
+        (root / broken).write_bytes(b"\x7fELF")
+    clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    files = ["--config", str(config), "--run", str(tmp_path / "run"), "--driver-root", str(root)]
+    run = subprocess.run(
+        [sys.executable, "-m", "hybridgpu", "node", "apply", *files, *arguments],
+        capture_output=True,
+        text=True,
+        env=clean,
+        timeout=60,
+    )
+    assert (run.returncode, said in run.stderr) == (code, True), run.stderr
+
+
 def test_wrong_usage() -> None:
     run = subprocess.run([sys.executable, "-m", "hybridgpu", "node", "apply", "--wait", "nan"], capture_output=True)
     assert run.returncode == 64
@@ -321,22 +366,39 @@ def test_two_never_overlap(node: Node) -> None:
     assert [len(c) for c in node.cut()] == [4, 4]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda run: run.symlink_to("/tmp"), "is something else than it must be"),
-        (lambda run: (run.mkdir(), run.chmod(0o777)), "may be written by others"),
-        (lambda run: (run.mkdir(), os.chown(run, 65534, 0)), "may be written by others"),
-        (lambda run: (run.mkdir(), (run / "apply.lock").symlink_to("/tmp/other")), "apply.lock: Too many levels"),
-        (lambda run: (run.mkdir(), os.mkfifo(run / "apply.lock")), "is something else than it must be"),
-        (lambda run: (run.mkdir(), (run / "stopped.json").write_text("x")), "does not say which clients were stopped"),
-        (
-            lambda run: (run.mkdir(), (run / "stopped.json").write_text('{"kind": "StoppedClients", "units": ["-H"]}')),
-            "does not say which clients were stopped",
-        ),
-    ],
-)
-def test_a_folder_that_others_may_write_is_refused(node: Node, spoil: Callable[[Path], Any], said: str) -> None:
+def folder(mode: int = 0o755, uid: int = 0, **files: str) -> Callable[[Path], None]:
+    def spoil(run: Path) -> None:
+        run.mkdir()
+        run.chmod(mode)
+        os.chown(run, uid, 0)
+        for name, content in files.items():
+            (run / f"{name}.json").write_text(content)
+
+    return spoil
+
+
+def lock_as(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def spoil(run: Path) -> None:
+        run.mkdir()
+        make(run / "apply.lock")
+
+    return spoil
+
+
+SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a link": (lambda run: run.symlink_to("/tmp"), "is something else than it must be"),
+    "written by all": (folder(0o777), "may be written by others"),
+    "another user's": (folder(uid=65534), "may be written by others"),
+    "a lock that is a link": (lock_as(lambda path: path.symlink_to("/tmp/other")), "apply.lock: Too many levels"),
+    "a lock that is a pipe": (lock_as(os.mkfifo), "is something else than it must be"),
+    "no list of clients": (folder(stopped="x"), "does not say which clients were stopped"),
+    "an option for a client": (folder(stopped='{"kind": "StoppedClients", "units": ["-H"]}'), "does not say which"),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_folder_that_others_may_write_is_refused(node: Node, how: str) -> None:
+    spoil, said = SPOILT[how]
     spoil(node.run_folder)
     run = node.apply()
     assert (run.returncode, said in run.stderr) == (1, True), run.stderr

@@ -253,11 +253,13 @@ def _bound(report: Report, run: RunFolder, seen: Seen) -> bool:
     from hybridgpu.devices.bind import bind
     from hybridgpu.devices.devicemap import as_json, boot_id, write
     from hybridgpu.devices.runfolder import DEVICES
+    from hybridgpu.files.tree import read_file
 
     bound = bind(report.wanted, seen.facts, seen.files, boot_id())
     report.findings += bound.findings
     if bound.devices is None:
         return False
-    report.devices = run.path / DEVICES
-    write(report.devices, as_json(bound.devices))
+    report.devices, content = run.path / DEVICES, as_json(bound.devices)
+    if read_file(run.path, DEVICES) != content.encode():
+        write(report.devices, content)
     return True

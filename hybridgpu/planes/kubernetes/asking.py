@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hybridgpu.errors import Unavailable
-from hybridgpu.model.labels import MIG_CONFIG
+from hybridgpu.model.labels import MIG_CONFIG, MIG_CONFIG_STATE
 from hybridgpu.planes.kubernetes.migmanager import ENDED, MigManager, ask, reading, versioned
 from hybridgpu.planes.kubernetes.nodes import Conflict, Nodes
 
 _TRIES = 5
+_HEARS = 10.0
 _PAUSE = 2.0
 """Seconds between two looks: its cut takes from one to many of them."""
 
@@ -38,7 +39,7 @@ def settle(
 
     Raises Unavailable as `look` does, and where somebody else changes the Node all the time.
     """
-    _ask(nodes, name, labels, boot_id)
+    _ask(nodes, name, labels, boot_id, sleep)
     end = time.monotonic() + seconds
     seen = look(nodes, name, labels, boot_id)
     while seen.progress not in ENDED and (left := end - time.monotonic()) > 0:
@@ -47,16 +48,32 @@ def settle(
     return seen
 
 
-def _ask(nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str) -> None:
+def _ask(
+    nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str, sleep: Callable[[float], None]
+) -> None:
     for _ in range(_TRIES):
         node = _of_this_boot(nodes.read(name), name, boot_id)
         try:
-            for patch in ask(node, labels, boot_id, _now()):
+            for number, patch in enumerate(ask(node, labels, boot_id, _now())):
+                if number:
+                    node = _heard(nodes, name, sleep)
                 node = nodes.patch(name, versioned(patch, node))
         except Conflict:
             continue
         return
     raise Unavailable("kubernetes", (name,), f"Node {name} is changed by others all the time")
+
+
+def _heard(nodes: Nodes, name: str, sleep: Callable[[float], None]) -> Mapping[str, Any]:
+    """The Node, once mig-manager has said something of the word between: a change and its undoing, both at once, may
+    be none to it. One that does not answer is not waited for for long.
+    """
+    end = time.monotonic() + _HEARS
+    node = nodes.read(name)
+    while MIG_CONFIG_STATE not in node["metadata"]["labels"] and time.monotonic() < end:
+        sleep(_PAUSE / 4)
+        node = nodes.read(name)
+    return node
 
 
 def _of_this_boot(node: Mapping[str, Any], name: str, boot_id: str) -> Mapping[str, Any]:
