@@ -20,7 +20,7 @@ from hybridgpu.devices.effect import Card, SetMig
 from hybridgpu.devices.limited import LimitedCutter
 from hybridgpu.devices.nvmlcut import NvmlCutter
 from hybridgpu.devices.outcome import Outcome, State
-from hybridgpu.devices.port import Cut, Cutter
+from hybridgpu.devices.port import Cut, Cutter, Unread
 from hybridgpu.devices.recut import apply
 from hybridgpu.model.geometry import layouts
 from testbed.driver import library
@@ -138,17 +138,32 @@ def test_whatever_call_of_the_library_fails_it_converges_when_run_again(name: st
         assert all(now[place] == had[place] for place in pair.kept()), about
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("use", ["Compute", "Graphics", "MPSCompute"])
-def test_who_uses_a_card_must_be_known(use: str, error: str, make: Make) -> None:
-    """But a driver that has no list of a kind, and says so, has none of that kind; compute it always has."""
-    machine, wanted = make(AMPERE), target(layouts(model(AMPERE))[0])
-    (outcome,) = run(machine, wanted, plan=f"nvmlDeviceGet{use}RunningProcesses_v3@*={error}")
-    if use != "Compute" and error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
-        assert outcome.state is State.CHANGED
-    elif error != "INSUFFICIENT_SIZE":  # that is how the list says that it has entries
-        assert outcome.state in (State.UNREAD, State.NEEDS_RESET, State.NEEDS_REBOOT)
-        assert seen(machine).instances == ()
+LOOKED_AT = CALLS[:3] + CALLS[4:15] + CALLS[16:19]
+SAYS_NO = {
+    "nvmlDeviceGetMigMode": ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"),
+    "nvmlDeviceGetMigDeviceHandleByIndex": ("NOT_FOUND",),
+    "nvmlDeviceGetGpuInstanceProfileInfoV": ("NOT_SUPPORTED", "INVALID_ARGUMENT"),
+    "nvmlGpuInstanceGetComputeInstanceProfileInfoV": ("NOT_SUPPORTED", "INVALID_ARGUMENT"),
+    "nvmlDeviceGetComputeRunningProcesses_v3": ("INSUFFICIENT_SIZE",),
+    "nvmlDeviceGetGraphicsRunningProcesses_v3": ("INSUFFICIENT_SIZE", "NOT_SUPPORTED", "FUNCTION_NOT_FOUND"),
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3": ("INSUFFICIENT_SIZE", "NOT_SUPPORTED", "FUNCTION_NOT_FOUND"),
+}
+"""Answers that are no failure: there is no such thing, or there are entries."""
+
+
+@pytest.mark.parametrize("call", LOOKED_AT)
+def test_a_card_of_which_anything_is_not_told_is_not_seen(call: str, make: Make) -> None:
+    machine = make(AMPERE)
+    run(machine, target(layouts(model(AMPERE))[1]))
+    for error in ERRORS:
+        with library.over(machine.root), NvmlCutter() as cutter, faults(f"{call}@1={error}"):
+            found = cutter.look(UUID)
+        if error in SAYS_NO.get(call, ()):
+            assert isinstance(found, Cut), error
+        else:
+            assert isinstance(found, Unread), error
+            assert found.answer == error
+            assert call.startswith(found.call)
 
 
 APPLY = """
