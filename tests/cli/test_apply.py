@@ -191,6 +191,37 @@ def test_a_client_that_does_not_stop_is_named_and_nothing_is_cut(node: Node) -> 
     assert not (node.run_folder / "stopped.json").exists()
 
 
+def test_a_client_that_takes_too_long_is_named_and_nothing_is_cut(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    (node.systemd.folder / PERSISTENCED / "slow").touch()
+    code, report = node.report("--client-timeout", "1")
+    assert (code, node.cut()) == (1, [["whole"]] * 2)
+    message = next(f["message"] for f in report["findings"] if f["rule"] == "client-will-not-stop")
+    assert message == f"{PERSISTENCED} does not stop: systemctl stop was not done within 1 s"
+    assert node.systemd.calls() == [f"stop {PERSISTENCED}", f"start {PERSISTENCED}"]
+
+
+def test_without_systemd_that_is_said_and_who_holds_a_card_is_in_the_way(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 1)
+    (node.systemd.bin / "systemctl").write_text(
+        "#!/bin/sh\necho 'System has not been booted with systemd' >&2\nexit 1\n"
+    )
+    code, report = node.report()
+    assert (code, rules(report)) == (1, ["clients-unread", "device-waiting", "device-busy"])
+    assert [holder["pid"] for holder in report["cards"][1]["holders"]] == [node.systemd.pid(PERSISTENCED)]
+
+
+@pytest.mark.parametrize(("moment", "code"), [("before", 1), ("half", 1), ("after", 0)])
+def test_a_cutter_that_dies_leaves_no_client_stopped(node: Node, moment: str, code: int) -> None:
+    """One that dies after the change is not missed: what was done is seen, and another goes on."""
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    seen, report = node.report(fault=f"change@4={moment}")
+    assert (seen, node.map.exists()) == (code, code == 0), report["cards"]
+    assert node.systemd.pid(PERSISTENCED)
+    assert node.report()[0] == 0
+    assert [len(c) for c in node.cut()] == [4, 4]
+
+
 def test_a_client_that_does_not_start_is_an_error_and_is_started_by_the_next_run(node: Node) -> None:
     node.systemd.unit(EXPORTER, 0, dead=True)
     node.systemd.unit(PERSISTENCED, 0)
