@@ -119,7 +119,7 @@ def test_the_calls_of_this_table_are_those_that_are_made(make: Make, monkeypatch
 def test_whatever_call_of_the_library_fails_it_converges_when_run_again(name: str, make: Make) -> None:
     chance, machine = random.Random(3), make(name)
     every = pairs(name)
-    for _ in range(soak(40, 3_000)):
+    for _ in range(soak(40, 1_000)):
         pair, call = chance.choice(every), chance.choice(CALLS)
         plan = f"{call}@{chance.randint(1, 40)}={chance.choice(ERRORS)}"
         assert run(machine, target(pair.before))[0].state.good
