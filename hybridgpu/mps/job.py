@@ -79,8 +79,8 @@ def remove(settings: Settings, job: Job) -> None:
 
 def candidates(settings: Settings, number: int) -> list[Job]:
     """The records that tasks with this SLURM_JOB_ID may be of: its own, and those of its het components."""
-    wanted = str(number)
-    return [job for job in every(settings) if wanted in (str(job.job), str(job.leader))]
+    mine = [name for name in names(settings) if name == str(number) or name.startswith(f"{number}+")]
+    return [job for name in mine if (job := read(settings, name)) is not None]
 
 
 def every(settings: Settings) -> Iterator[Job]:
@@ -100,16 +100,24 @@ def names(settings: Settings) -> list[str]:
 
 def read(settings: Settings, name: str) -> Job | None:
     """One record; None where it is not there, not root's, or no record."""
-    leader, plus, own = name.rpartition("+")
-    if not own.isdecimal() or not own.isascii() or (plus and not (leader.isdecimal() and leader.isascii())):
+    number = number_of(name)
+    if number is None:
         return None
+    leader, plus, _ = name.rpartition("+")
     path = f"{settings.jobs}/{name}"
     try:
         text = read_small(path)
         since = os.stat(path, follow_symlinks=False).st_mtime
-        return _parsed(text, int(leader) if plus else None, int(own), since)
+        return _parsed(text, int(leader) if plus else None, number, since)
     except (OSError, ValueError, KeyError, Trouble):
         return None
+
+
+def number_of(name: str) -> int | None:
+    """The job whose record has this name; None where no record is called so."""
+    leader, plus, own = name.rpartition("+")
+    parts = (leader, own) if plus else (own,)
+    return int(own) if all(part.isascii() and part.isdecimal() for part in parts) else None
 
 
 def _parsed(text: str, leader: int | None, number: int, since: float) -> Job:
