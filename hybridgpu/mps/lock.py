@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _PAUSE = 0.005
+_MODE = 0o755
+"""Set under the lock as well: a umask, and a hook that died after mkdir, leave another."""
 
 
 class Locked:
@@ -75,13 +77,14 @@ class Locked:
         if held.st_uid != os.geteuid() or held.st_mode & 0o022:
             os.close(descriptor)
             raise Trouble(f"{self.path}: belongs to user {held.st_uid}, mode {held.st_mode & 0o7777:o}; must be root's")
+        if self.create and held.st_mode & 0o777 != _MODE:
+            os.fchmod(descriptor, _MODE)
         self._descriptor = descriptor
         return True
 
 
 def _make(path: str) -> None:
     try:
-        os.mkdir(path, 0o755)
+        os.mkdir(path, _MODE)
     except FileExistsError:
         return
-    os.chmod(path, 0o755)
