@@ -139,7 +139,9 @@ def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
 
 
 TASK_PROLOG = "/usr/lib/hybridgpu/taskprolog"
-"""Our task prolog; Slurm takes one only, so it runs the site's own after itself (NodeConfig `task_prolog`)."""
+"""Our task prolog; Slurm takes one only, so it runs the scripts of TASK_PROLOGS, our own and the site's among them."""
+
+TASK_PROLOGS = "/etc/slurm/taskprolog.d"
 
 
 def cgroup_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
