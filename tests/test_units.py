@@ -1,4 +1,4 @@
-"""The units, folders and container files that a node gets: taken by systemd's own programs, and of one mind about paths."""
+"""The units, folders and container files that a node gets: systemd's programs take them, and they agree on paths."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_all_name_the_folder_where_the_daemons_are() -> None:
     )
 
 
-PIPE = {"CUDA_MPS_PIPE_DIRECTORY": "/run/hybridgpu/mps/u7-0/pipe"}
+PIPE = {"CUDA_MPS_PIPE_DIRECTORY": f"{DAEMONS}/u7-0/pipe"}
+LIMITS = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=9M\nCUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25\n"
 GIVEN = {
     "a share": (
         {**PIPE, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=9M", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"},
         "",
-        "CUDA_MPS_PIPE_DIRECTORY=/run/hybridgpu/mps/u7-0/pipe\n"
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=9M\nCUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25\n",
+        f"CUDA_MPS_PIPE_DIRECTORY={DAEMONS}/u7-0/pipe\n" + LIMITS,
     ),
     "devices by UUID": ({"CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2"}, "", "CUDA_VISIBLE_DEVICES=MIG-1,MIG-2\n"),
     "devices by number": ({"CUDA_VISIBLE_DEVICES": "0,1"}, "", ""),
