@@ -194,7 +194,7 @@ def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None
         wanted.gid,
         wanted.devices,
         compute_mode=before.compute_mode if before else None,
-        shm=_shm(),
+        shm=shm(),
     )
     write_state(folder, state)
     if wanted.exclusive:
@@ -306,7 +306,7 @@ def _remove_daemon(settings: Settings, name: str, folder: str, state: State | No
         pass
 
 
-def _shm() -> int | None:
+def shm() -> int | None:
     """Which /dev/shm this is: MPS clients and daemon meet in it."""
     try:
         return os.stat("/dev/shm").st_dev
