@@ -1,0 +1,164 @@
+"""Record what Slurm gives to hooks and to the tasks after them: `python -m testbed.hooks.record [RELEASE]...`.
+
+Each job of scenarios.py runs on a live cluster of each release, with recorders in place of our hooks. What each of
+them had is written to tests/data/hooks/RELEASE/SCENARIO.json, for tests that call hooks in process:
+
+    {"release", "version", "gres_types", "prolog_flags", "confined", "command",
+     "runs": [{"what": "prolog" | "epilog" | "taskprolog" | "task", "node", "environment"}, ...]}
+
+`runs` are in their order; `confined`: by task/cgroup with ConstrainDevices. A task also has `uid`, `cgroup` (hierarchy
+-> path) and `devices` (what opening each gives). Beside them stepd.json: /proc/PID/{comm,cmdline} and uid of the
+processes of a node while jobs run. Nodes are n1 and n2; alice is 1001.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from testbed.driver import library
+from testbed.driver.cut import cut
+from testbed.driver.machine import Machine
+from testbed.hooks.cluster import HookCluster
+from testbed.hooks.installed import HOUSE, RECORDS, recorders
+from testbed.hooks.inventory import inventory
+from testbed.hooks.scenarios import SITES, STEPD_JOBS, Scenario, Site
+from testbed.slurm.cluster import ALICE
+from testbed.slurm.namespace import Broken, attempts
+from testbed.slurm.root import SUITES, SlurmRoot
+
+DATA = HOUSE / "tests" / "data" / "hooks"
+_SETTING = re.compile(r"^(GresTypes|PrologFlags)=(.*)$", re.MULTILINE)
+_STEPD = re.compile(r"slurmstepd|slurmd|sleep")
+
+
+def main(releases: Sequence[str]) -> None:
+    """Record the releases, each site's jobs on one cluster."""
+    for release in releases:
+        root = SlurmRoot.for_version(release)
+        for site in SITES:
+            with _cluster(root, site) as cluster:
+                for scenario in site.scenarios:
+                    _write(release, scenario.name, {**_about(root, site, cluster), **record(cluster, scenario)})
+                    sys.stdout.write(f"{release} {scenario.name}\n")
+                if site.stepd:
+                    _write(release, "stepd", {"release": release, "version": root.version, **stepd(cluster)})
+
+
+@contextmanager
+def _cluster(root: SlurmRoot, site: Site) -> Iterator[HookCluster]:
+    with tempfile.TemporaryDirectory() as folder:
+        machines = {node: Machine.make(Path(folder, node), site.machine) for node in site.nodes}
+        for machine in machines.values():
+            _cut(machine, site)
+        text = inventory(root.release, site.nodes, slurm=site.slurm)
+        with HookCluster(
+            root, text, machines, hooks=recorders(), settings=site.settings, confined=site.confined
+        ) as cluster:
+            cluster.wait_registered()
+            yield cluster
+
+
+def _cut(machine: Machine, site: Site) -> None:
+    with library.over(machine.root):
+        pynvml.nvmlInit()
+        for card, wanted in site.cuts.items():
+            cut(card, wanted)
+        pynvml.nvmlShutdown()
+
+
+def _about(root: SlurmRoot, site: Site, cluster: HookCluster) -> dict[str, Any]:
+    in_force = dict(_SETTING.findall(cluster.inside.path("/etc/slurm/gpu.conf").read_text() + site.settings))
+    return {
+        "release": root.release,
+        "version": root.version,
+        "gres_types": in_force["GresTypes"],
+        "prolog_flags": in_force.get("PrologFlags"),
+        "confined": site.confined,
+    }
+
+
+def record(cluster: HookCluster, scenario: Scenario) -> dict[str, Any]:
+    """Run one scenario and give its command and its runs in order."""
+    records = cluster.inside.path(RECORDS)
+    for old in records.iterdir():
+        old.unlink()
+    tell, name = cluster.teller()
+    line = scenario.command.replace("TELL", tell)
+    done = cluster.inside.run(["sh", "-euc", line], user=ALICE.name, timeout=90)
+    if done.returncode != 0:
+        raise Broken(f"{scenario.name}: {done.stdout}{done.stderr}\n{cluster.logs()}")
+    _wait_idle(cluster)
+    told = cluster.inside.path(f"/tells/{name}")
+    runs = [(file.stat().st_mtime_ns, _hook(file)) for file in records.iterdir()]
+    runs += [(file.stat().st_mtime_ns, _task(file)) for file in told.iterdir()]
+    return {"command": scenario.command, "runs": [run for _, run in sorted(runs, key=lambda timed: timed[0])]}
+
+
+def _wait_idle(cluster: HookCluster) -> None:
+    """Until no job is left, its epilogs over."""
+    for _ in attempts(60):
+        if not cluster.inside.run(["squeue", "--noheader"]).stdout.strip():
+            return
+    raise Broken("jobs do not end\n" + cluster.logs())
+
+
+def _hook(file: Path) -> dict[str, Any]:
+    what, _, node, _ = file.name.split(".")
+    parts = file.read_text(encoding="utf-8").split("\0")
+    environment = dict(part.split("=", 1) for part in parts if part)
+    return {"what": what, "node": node, "environment": environment}
+
+
+def _task(file: Path) -> dict[str, Any]:
+    told = json.loads(file.read_text(encoding="utf-8"))
+    kept = {key: told[key] for key in ("uid", "cgroup", "devices", "environment")}
+    return {"what": "task", "node": told["environment"]["SLURMD_NODENAME"], **kept}
+
+
+def stepd(cluster: HookCluster) -> dict[str, Any]:
+    """The processes of each node while these jobs run."""
+    for job in STEPD_JOBS:
+        cluster.inside.run(["sh", "-euc", job.command], user=ALICE.name)
+    wanted = sum(job.steps for job in STEPD_JOBS)
+    for _ in attempts(30):
+        there = {node: cluster.processes(node) for node in cluster.nodes}
+        titles = [one.command for running in there.values() for one in running if "slurmstepd: [" in one.command]
+        if len(titles) >= wanted:
+            break
+    else:
+        raise Broken(f"{titles}: {len(titles)} steps, not {wanted}\n" + cluster.logs())
+    shown = {
+        node: [
+            {"pid": one.pid, "ppid": one.ppid, "uid": one.uid, **_names(cluster, one.pid), "cgroup": one.cgroup}
+            for one in running
+            if _STEPD.search(one.command)
+        ]
+        for node, running in there.items()
+    }
+    cluster.inside.run(["scancel", "--user", ALICE.name])
+    return {"commands": [job.command for job in STEPD_JOBS], "processes": shown}
+
+
+def _names(cluster: HookCluster, pid: int) -> dict[str, str]:
+    folder = cluster.inside.path(f"/proc/{pid}")
+    return {name: (folder / name).read_text(encoding="utf-8").rstrip("\n") for name in ("comm", "cmdline")}
+
+
+def _write(release: str, name: str, content: dict[str, Any]) -> None:
+    folder = DATA / release
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, indent=1) + "\n"
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or tuple(SUITES))
