@@ -170,9 +170,9 @@ def _held(settings: Settings, wanted: Wanted, folder: str, holder: Holder) -> st
     if state is not None and not _fits(state, wanted):
         jobs = ", ".join(str(other.job) for other in others)
         raise Trouble(f"daemon {wanted.name} is of other cards or another boot, and job {jobs} holds it")
-    if state is not None and state.identity is not None and alive(state.identity):
-        if _answers(settings, folder, state, settings.start_seconds):
-            return "joined"
+    lives = state is not None and state.identity is not None and alive(state.identity)
+    if state is not None and lives and _answers(settings, folder, state, settings.start_seconds):
+        return "joined"
     if state is not None:
         _stop(settings, wanted.name, folder, state)
     _start(settings, wanted, folder, state)
@@ -265,11 +265,8 @@ def _stop(settings: Settings, name: str, folder: str, state: State | None) -> No
     """End the daemon and its servers: asked to quit, then told, then killed; Trouble names what does not end."""
     ours = _processes(name, state)
     if state is not None and state.identity is not None and alive(state.identity):
-        if os.path.lexists(f"{folder}/{PIPE}/control"):
-            argv = [settings.control]
-            environment = _environment(folder, state)
-            spawn.run_as(argv, environment, state.uid, state.gid, "quit\n", settings.quit_seconds)
-            wait_gone([state.identity], min(1.0, settings.quit_seconds))
+        _ask_to_quit(settings, folder, state)
+        wait_gone([state.identity], min(1.0, settings.quit_seconds))
     left: list[Identity] = []
     for number in (_SIGTERM, _SIGKILL):
         left = [process for process in {*ours, *_processes(name, state)} if alive(process)]
@@ -281,6 +278,12 @@ def _stop(settings: Settings, name: str, folder: str, state: State | None) -> No
         raise Trouble(
             f"daemon {name}: process {pids} does not end on SIGKILL: the driver holds it; the node needs a look"
         )
+
+
+def _ask_to_quit(settings: Settings, folder: str, state: State) -> None:
+    if os.path.lexists(f"{folder}/{PIPE}/control"):
+        environment = _environment(folder, state)
+        spawn.run_as([settings.control], environment, state.uid, state.gid, "quit\n", settings.quit_seconds)
 
 
 def _processes(name: str, state: State | None) -> set[Identity]:
@@ -309,7 +312,7 @@ def _remove_daemon(settings: Settings, name: str, folder: str, state: State | No
 def shm() -> int | None:
     """Which /dev/shm this is: MPS clients and daemon meet in it."""
     try:
-        return os.stat("/dev/shm").st_dev
+        return os.stat("/dev/shm").st_dev  # noqa: S108  looked at only
     except OSError:
         return None
 

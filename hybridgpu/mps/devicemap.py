@@ -13,7 +13,6 @@ from hybridgpu.mps.trouble import Trouble
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 _BIND = "run `hybridgpu node bind` on this node"
 
@@ -89,31 +88,37 @@ def read(path: str, boot: str) -> DeviceMap:
     return found
 
 
-def _device(entry: Any) -> Device:
+def _device(entry: Mapping[str, object]) -> Device:
     return Device(
         slurm_index=_number(entry["slurm_index"]),
         minor=_number(entry["minor"]),
         uuid=_uuid(entry["uuid"]),
-        files=tuple(_text(file) for file in entry["files"]),
+        files=_texts(entry["files"]),
         memory_bytes=_number(entry["memory_bytes"]),
         profile=None if entry["profile"] is None else _text(entry["profile"]),
         parent_uuid=None if entry["parent_uuid"] is None else _uuid(entry["parent_uuid"]),
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value
 
 
-def _number(value: Any) -> int:
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return tuple(_text(part) for part in value)
+
+
+def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError(f"{value!r} is no number")
     return value
 
 
-def _uuid(value: Any) -> str:
+def _uuid(value: object) -> str:
     """A UUID as the driver writes it: nothing in it may part a list or an assignment."""
     text = _text(value)
     if not text.startswith(("GPU-", "MIG-")) or not all(c.isascii() and (c.isalnum() or c in "-/") for c in text):

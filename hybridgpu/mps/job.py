@@ -108,7 +108,7 @@ def read(settings: Settings, name: str) -> Job | None:
     try:
         text = read_small(path)
         since = os.stat(path, follow_symlinks=False).st_mtime
-        return _parsed(text, int(leader) if plus else None, number, since)
+        return parsed(text, int(leader) if plus else None, number, since)
     except (OSError, ValueError, KeyError, Trouble):
         return None
 
@@ -120,7 +120,8 @@ def number_of(name: str) -> int | None:
     return int(own) if all(part.isascii() and part.isdecimal() for part in parts) else None
 
 
-def _parsed(text: str, leader: int | None, number: int, since: float) -> Job:
+def parsed(text: str, leader: int | None, number: int, since: float) -> Job:
+    """The record in a file's text. Raises ValueError, KeyError where it is none, or another job's."""
     pairs = [line.partition("=")[::2] for line in text.splitlines()]
     one = dict(pairs)
     if int(one["job"]) != number:

@@ -27,7 +27,7 @@ def test_it_makes_the_folder_whatever_the_umask(tmp_path: Path) -> None:
 def test_a_second_holder_waits_and_then_gives_up(tmp_path: Path) -> None:
     with (
         Locked(str(tmp_path / "a"), 1),
-        pytest.raises(Busy, match="has it locked for 0.05 s"),
+        pytest.raises(Busy, match=r"has it locked for 0\.05 s"),
         Locked(str(tmp_path / "a"), 0.05),
     ):
         pass
