@@ -111,6 +111,23 @@ def test_the_sites_own_is_merged(tmp_path: Path) -> None:
     assert not any("hybridgpu" in line for line in settings(plain))
 
 
+def test_gpu_conf_says_where_the_sites_own_task_prolog_goes(tmp_path: Path) -> None:
+    link = "#   ln -s /opt/t.sh /etc/slurm/taskprolog.d/90-site\n"
+    told = {
+        (mode, hooks): link
+        in slurm_texts(render_tree(site(tmp_path, inventory(f"gpu1 dgx {mode}", slurm=slurm))))["gpu.conf"]
+        for mode in ("mps, replicas: 4", "exclusive")
+        for hooks in ("true", "false")
+        for slurm in [f'version: "24.11", hooks: {{enabled: {hooks}}}, site: {{taskProlog: /opt/t.sh}}']
+    }
+    assert told == {
+        ("mps, replicas: 4", "true"): True,
+        ("mps, replicas: 4", "false"): False,
+        ("exclusive", "true"): False,
+        ("exclusive", "false"): False,
+    }
+
+
 @pytest.mark.parametrize(
     ("had", "runs_ours"),
     [
