@@ -12,9 +12,11 @@ import re
 import stat
 
 from hybridgpu.mps.process import argv, environment, pids, uid
+from hybridgpu.mps.trouble import Trouble
 
-_STEP_DAEMON = re.compile(r"\S*slurmstepd\S*: \[(?:StepId=|JobId=)?(\d+)")
-"""The title slurmstepd gives itself: `slurmstepd: [12.extern]` (S:src/slurmd/slurmstepd/slurmstepd.c)."""
+_STEP_DAEMON = re.compile(r"\S*slurmstepd: \[(\d+)\.")
+"""The title slurmstepd gives itself: `slurmstepd: [12.extern]`, with its own id for a het component (run on 22.05,
+24.11, 26.05)."""
 
 _SCRIPTS = ("prolog_slurmd", "epilog_slurmd")
 _CONTAINING = ("contain", "x11", "runinjob")
@@ -61,7 +63,10 @@ def _jobs(pid: int) -> list[int]:
         return []
     if found := _STEP_DAEMON.match(words[0]):
         return [int(found[1])]
-    variables = environment(pid)
+    try:
+        variables = environment(pid)
+    except Trouble:  # one with more rights than we have, so none of slurmd's, which has started us
+        return []
     job = variables.get("SLURM_JOB_ID", "")
     at_work = variables.get("SLURM_SCRIPT_CONTEXT") in _SCRIPTS and job.isascii() and job.isdecimal()
     return [int(job)] if at_work else []
