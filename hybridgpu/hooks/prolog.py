@@ -43,7 +43,7 @@ def run(settings: Settings, environ: Mapping[str, str]) -> int:
 
 
 def wanted(request: Request, devices: DeviceMap) -> list[daemon.Wanted]:
-    """The daemons of a job: one over the devices of a share, or of whole GPUs; on MIG one for each instance.
+    """The daemons of a job: one over the devices of a share, or over its whole GPUs, and one for each MIG instance.
 
     Shares of one user on one GPU meet in one daemon. Empty where whole devices get none. Raises Trouble where the
     job and the DeviceMap do not fit together.
@@ -61,11 +61,11 @@ def wanted(request: Request, devices: DeviceMap) -> list[daemon.Wanted]:
         return [daemon.Wanted(f"u{uid}-{_indices(mine)}", uid, gid, mine, exclusive=False)]
     if not devices.whole_gpu_jobs or not mine:
         return []
-    own = f"j{request.job}"
-    if devices.mode == MIG:
-        return [daemon.Wanted(f"{own}-{device.slurm_index}", uid, gid, [device], exclusive=False) for device in mine]
-    exclusive = devices.compute_mode == _EXCLUSIVE_PROCESS
-    return [daemon.Wanted(f"{own}-{_indices(mine)}", uid, gid, mine, exclusive)]
+    whole = [device for device in mine if device.profile is None]
+    groups = [whole] if whole else []
+    groups += [[device] for device in mine if device.profile is not None]
+    exclusive = devices.compute_mode == _EXCLUSIVE_PROCESS and devices.mode != MIG
+    return [daemon.Wanted(f"j{request.job}-{_indices(group)}", uid, gid, group, exclusive) for group in groups]
 
 
 def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:

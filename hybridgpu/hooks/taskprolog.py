@@ -137,15 +137,13 @@ def _share(task: Task, record: job.Job, node: Node) -> list[str]:
 
 
 def _whole(task: Task, record: job.Job, node: Node) -> list[str]:
-    """Whole devices with daemons. On MIG each instance has its own, and a process can use one instance only."""
+    """Whole devices with daemons: that of the first visible one. A process can use one MIG instance only."""
     if not task.visible:
         raise _Other(f"job {record.job} has whole GPUs, and this task has none")
     entries = _entries(task, record, node)
     visible = [] if are_uuids(task.visible) else [_visible(entries)]
-    name = record.daemons[0]
-    if record.mode == MIG:
-        first = entries[0].device.slurm_index
-        name = next((each for each in record.daemons if each.endswith(f"-{first}")), "")
+    first = str(entries[0].device.slurm_index)
+    name = next((each for each in record.daemons if first in each.rpartition("-")[2].split("+")), "")
     try:
         return [*_reach(name, record, entries, node), *visible]
     except Trouble as problem:
