@@ -16,6 +16,7 @@ from hybridgpu.mps import cgroup, spawn
 from hybridgpu.mps.devicemap import Device
 from hybridgpu.mps.folder import remove_tree, root_folder, user_folder
 from hybridgpu.mps.lock import Locked
+from hybridgpu.mps.mount import limit
 from hybridgpu.mps.process import Identity, alive, boot_id, descendants, identify, signal_it, wait_gone
 from hybridgpu.mps.state import (
     HOLDERS,
@@ -188,6 +189,7 @@ def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None
     for leaf in (PIPE, LOG):
         remove_tree(f"{folder}/{leaf}", time.monotonic() + _TREE_SECONDS)
         user_folder(f"{folder}/{leaf}", wanted.uid, wanted.gid)
+        limit(f"{folder}/{leaf}", wanted.uid, wanted.gid)
     state = State(
         boot_id(),
         wanted.uid,

@@ -9,12 +9,14 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hybridgpu.mps import cgroup
 from hybridgpu.mps.devicemap import Device
+from hybridgpu.mps.folder import remove_tree
 from hybridgpu.mps.settings import Settings
 from tests.conftest import lacking, root_of
 
@@ -51,7 +53,7 @@ def node(**settings: object) -> Iterator[Settings]:
                 for pid in cgroup.members(name):
                     os.kill(pid, signal.SIGKILL)
                 cgroup.remove(name)
-        shutil.rmtree(folder)
+        remove_tree(str(folder), time.monotonic() + 30)
 
 
 def program(folder: Path) -> Path:

@@ -270,3 +270,20 @@ def test_what_the_user_does_in_his_folders_stays_there(settings: Settings, tmp_p
     assert time.monotonic() - before < 30
     assert victim.read_text() == "precious"
     assert nothing_left(settings, name)
+
+
+@pytest.mark.parametrize("leaf", ["pipe", "log"])
+def test_a_user_fills_his_own_folder_only(settings: Settings, leaf: str) -> None:
+    name = unique("u")
+    daemon.hold(settings, wanted(name), 7, 0)
+    folder = daemon.folder_of(settings, name)
+    script = f"cd {folder}/{leaf} && ! head -c 64M /dev/zero >big && i=0 && while : >many$i; do i=$((i + 1)); done"
+    before = os.statvfs(settings.run)
+    user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+    subprocess.run([*user, "sh", "-c", script], stderr=subprocess.DEVNULL, timeout=60)
+    assert os.statvfs(f"{folder}/{leaf}").f_bavail == 0
+    assert os.statvfs(settings.run).f_bavail >= before.f_bavail - 64
+    assert daemon.hold(settings, wanted(unique("v"), 1, uid=UID + 1), 8, 0) == "started"
+    daemon.release(settings, unique("v"), 8, 0)
+    assert daemon.release(settings, name, 7, 0) == "stopped"
+    assert nothing_left(settings, name)
