@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FIRST_OWN_STEP = 0xFFFFFFF0
-"""Step ids from here on are Slurm's own: batch, extern, interactive (S:slurm/slurm.h.in SLURM_MAX_NORMAL_STEP_ID)."""
+"""Step ids from here on are Slurm's own: batch, extern, interactive (S:slurm/slurm.h.in SLURM_MAX_NORMAL_STEP_ID). A
+batch script sees none up to 24.11, and -5 on 26.05 (run)."""
 
 _MOST_TASKS = 65536
 """A node has no more; a longer text is nonsense."""
@@ -54,13 +55,13 @@ def _beside(environ: Mapping[str, str]) -> int:
     A batch script is one task, whatever it has inherited. Where the place is not told, the largest number holds, for
     the shares of all tasks together must fit.
     """
-    step = number(environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", "")))
-    if step is not None and step >= _FIRST_OWN_STEP:
+    step = environ.get("SLURM_STEP_ID", "")
+    if step.startswith("-") or (number(step) or 0) >= _FIRST_OWN_STEP:
         return 1
     counts: list[tuple[int, int]] = []
     for part in environ.get("SLURM_STEP_TASKS_PER_NODE", "")[:_MOST_TASKS].split(","):
-        text, _, times = part.partition("(x")
-        tasks, nodes = number(text), number(times.removesuffix(")")) if times else 1
+        text, repeated, times = part.partition("(x")
+        tasks, nodes = number(text), number(times.removesuffix(")")) if repeated else 1
         if not tasks or not nodes or tasks > _MOST_TASKS:
             return 1
         counts.append((tasks, nodes))

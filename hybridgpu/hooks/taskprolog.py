@@ -81,7 +81,7 @@ def answered(task: Task, records: list[job.Job], node: Node) -> Answer:
     others: list[str] = []
     for record in records:
         try:
-            answer = _answer(task, record, node)
+            answer = _answer(task, record, node, alone=len(records) == 1)
         except _Other as problem:
             others.append(str(problem))
             continue
@@ -102,8 +102,8 @@ def answered(task: Task, records: list[job.Job], node: Node) -> Answer:
     return Answer([f"print hybridgpu: {why}"])
 
 
-def _answer(task: Task, record: job.Job, node: Node) -> Answer:
-    """The answer of one record. Raises _Other where it cannot be the task's."""
+def _answer(task: Task, record: job.Job, node: Node, alone: bool) -> Answer:
+    """The answer of one record, there being others or not. Raises _Other where it cannot be the task's."""
     if record.percentage is not None:
         try:
             return Answer(_share(task, record, node))
@@ -112,8 +112,9 @@ def _answer(task: Task, record: job.Job, node: Node) -> Answer:
         except (Trouble, OSError) as problem:
             return Answer([], refused=str(problem))
     try:
-        whole = record.daemons and not task.shards
-        return Answer(_whole(task, record, node) if whole else _without(task, record, node))
+        if record.daemons and not task.shards:
+            return Answer(_whole(task, record, node, alone))
+        return Answer(_without(task, record, node, alone))
     except _Other:
         raise
     except (Trouble, OSError) as problem:
@@ -136,33 +137,44 @@ def _share(task: Task, record: job.Job, node: Node) -> list[str]:
     return [*lines, f"export {MEMORY}={limits([entry.device for entry in entries], share, task.beside)}"]
 
 
-def _whole(task: Task, record: job.Job, node: Node) -> list[str]:
+def _whole(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
     """Whole devices with daemons: that of the first visible one. A process can use one MIG instance only."""
     if not task.visible:
         raise _Other(f"job {record.job} has whole GPUs, and this task has none")
-    entries = _entries(task, record, node)
+    entries = _entries(task, record, node, alone)
     visible = [] if are_uuids(task.visible) else [_visible(entries)]
-    first = str(entries[0].device.slurm_index)
-    name = next((each for each in record.daemons if first in each.rpartition("-")[2].split("+")), "")
+    first = entries[0]
+    serving = (name for name in record.daemons if str(first.device.slurm_index) in name.rpartition("-")[2].split("+"))
+    name = next(serving, None)
     try:
+        if name is None:
+            raise Trouble(f"no daemon serves {first.uuid}: Slurm tells a prolog of one type of GPU only")
         return [*_reach(name, record, entries, node), *visible]
     except Trouble as problem:
         return [*visible, f"print hybridgpu: this task runs without MPS: {problem}"]
 
 
-def _without(task: Task, record: job.Job, node: Node) -> list[str]:
-    """No daemon: a MIG instance is named by its UUID, and shards get back what Slurm lost."""
+def _without(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
+    """No daemon: a MIG instance is named by its UUID, and shards get back what Slurm lost.
+
+    Else there is nothing to do, and nothing to look at where this is the only record.
+    """
     if task.percentage is not None and not task.visible:
         raise _Other(f"job {record.job} has no share of a GPU, and this task has one")
     if task.shards and not task.visible:
         return [_visible(lost(record.gpus, node.devices(), node.probe))]
-    if record.mode == MIG and not are_uuids(task.visible):
-        return [_visible(_entries(task, record, node))]
-    return []
+    if alone and (record.mode != MIG or are_uuids(task.visible)):
+        return []
+    entries = _entries(task, record, node, alone)
+    return [_visible(entries)] if record.mode == MIG and not are_uuids(task.visible) else []
 
 
-def _entries(task: Task, record: job.Job, node: Node) -> list[Entry]:
-    """The task's devices. Raises _Other where one is not the record's, Trouble where nothing can be told."""
+def _entries(task: Task, record: job.Job, node: Node, alone: bool = False) -> list[Entry]:
+    """The task's devices. Raises _Other where they are not the record's, Trouble where nothing can be told.
+
+    All of a share must be the record's, and of whole devices one, for the prolog was told of one type only. Where it
+    is the only record (`alone`), whatever Slurm gave the task is its job's.
+    """
     devices = node.devices()
     if not task.visible:
         found = lost(record.gpus, devices, node.probe)
@@ -170,9 +182,13 @@ def _entries(task: Task, record: job.Job, node: Node) -> list[Entry]:
             raise _Other(f"this task can open none of the GPUs of job {record.job}")
         return found
     try:
-        return mapped(task.visible, record.gpus, devices, node.probe)
+        found = mapped(task.visible, record.gpus, devices, node.probe)
     except Trouble as problem:
         raise _Other(str(problem)) from None
+    strange = [entry.uuid for entry in found if entry.device.slurm_index not in record.gpus]
+    if strange and not alone and (record.percentage is not None or len(strange) == len(found)):
+        raise _Other(f"this task has {strange[0]}, and job {record.job} has not")
+    return found
 
 
 def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list[str]:

@@ -62,25 +62,26 @@ def mapped(
     devices: Mapping[int, Device],
     probe: Callable[[str], str] = access,
 ) -> list[Entry]:
-    """The devices that `entries` name, in their order, for a task of a job that has Slurm's numbers `job`.
+    """The devices that `entries` name, in their order, for a task of a job whose prolog was told Slurm's numbers `job`.
 
-    `devices`: all of this node, by Slurm's number. Raises Trouble for an entry that names none of the job's.
+    `devices`: all of this node, by Slurm's number. A prolog is told of one type of GPU only, where its job has several
+    (run on 22.05, 24.11 and 26.05): so others than `job` may be found here. Raises Trouble for an entry that is none.
     """
     numbered = () if are_uuids(entries) else _numbered(job, devices, probe)
     found = []
     for place, entry in enumerate(entries):
         if entry.startswith(("GPU-", "MIG-")):
-            whole = len(entries) == len(job)
-            found.append(Entry(entry, _named(entry, job, devices, job[place] if whole else None)))
+            here = job[place] if len(entries) == len(job) else None
+            found.append(Entry(entry, _named(entry, job, devices, here)))
             continue
         index = number(entry)
         if index is None:
             raise Trouble(f"CUDA_VISIBLE_DEVICES has {entry[:60]!r}; allowed: numbers, GPU-UUIDs and MIG-UUIDs")
         if index >= len(numbered):
             raise Trouble(f"CUDA_VISIBLE_DEVICES has {index}, and this task can open {len(numbered)} GPUs")
-        if numbered[index] not in job:
-            raise Trouble(f"CUDA_VISIBLE_DEVICES has {index}, and this job has {_told(job)}")
-        device = devices[numbered[index]]
+        device = devices.get(numbered[index])
+        if device is None:
+            raise Trouble(f"CUDA_VISIBLE_DEVICES has {index}, and the DeviceMap has no such GPU")
         found.append(Entry(device.uuid, device))
     return found
 
@@ -105,7 +106,7 @@ def _numbered(job: tuple[int, ...], devices: Mapping[int, Device], probe: Callab
     gone = tuple(index for index in job if states[index] == MISSING)
     if gone:
         raise Trouble(f"the device files of GPU {_told(gone)}, which this job has, are not there")
-    return tuple(index for index in states if states[index] == OPEN and index in job)
+    return tuple(index for index in states if states[index] == OPEN)
 
 
 def _state(device: Device, probe: Callable[[str], str]) -> str:
@@ -114,17 +115,17 @@ def _state(device: Device, probe: Callable[[str], str]) -> str:
 
 
 def _named(entry: str, job: tuple[int, ...], devices: Mapping[int, Device], here: int | None) -> Device:
-    """The device of the job that a UUID names; MIG-GPU-<card>/<gi>/<ci> is the form of drivers before 470.42.01.
+    """The device that a UUID names; MIG-GPU-<card>/<gi>/<ci> is the form of drivers before 470.42.01.
 
-    Of the old form only the card is in the DeviceMap: it is told by its place where the task has all devices of the
-    job (`here`), else only where the job has no other instance of that card.
+    Of the old form only the card is in the DeviceMap: the instance is told where the card or the job has one only, or
+    by its place where the task has all devices of the job (`here`).
     """
     card = entry[len("MIG-") : entry.find("/")] if entry.startswith("MIG-GPU-") and "/" in entry else None
-    mine = [devices[index] for index in job if index in devices]
-    fitting = [device for device in mine if entry == device.uuid or (card and card == device.parent_uuid)]
-    if len(fitting) > 1:
-        fitting = [device for device in fitting if device.slurm_index == here]
-    if not fitting:
+    fitting = [device for device in devices.values() if entry == device.uuid or (card and card == device.parent_uuid)]
+    for known in (job, (here,)):
+        if len(fitting) > 1:
+            fitting = [device for device in fitting if device.slurm_index in known]
+    if len(fitting) != 1:
         raise Trouble(f"CUDA_VISIBLE_DEVICES has {entry[:60]!r}, which is none of the devices of this job")
     return fitting[0]
 

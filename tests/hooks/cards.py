@@ -119,6 +119,7 @@ def recorded(what: str) -> Iterator[Recorded]:
         content = json.loads(path.read_text(encoding="utf-8"))
         for run in content.get("runs", ()):
             if run["what"] == what:
+                devices = json.loads(path.with_name(f"devices.{content['site']}.json").read_text(encoding="utf-8"))
                 yield Recorded(
                     f"{path.parent.name}/{path.stem}",
                     content["confined"],
@@ -128,7 +129,7 @@ def recorded(what: str) -> Iterator[Recorded]:
                     run["node"],
                     run["environment"],
                     tuple(run["devices"]),
-                    {device.slurm_index: device for device in _devices(content["device_maps"][run["node"]])},
+                    {device.slurm_index: device for device in _devices(devices[run["node"]])},
                 )
 
 

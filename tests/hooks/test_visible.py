@@ -49,6 +49,9 @@ def indices_of(
         (("1",), (4, 6), cards(4, 6), [6]),
         # A job with all of the node, bound to one of its cards.
         (("0",), tuple(range(8)), cards(6), [6]),
+        # A job with two types: its prolog is told of one. Positions count both.
+        (("0", "1"), (5,), cards(2, 5), [2, 5]),
+        (("2", "5"), (5,), everything, [2, 5]),
         # A card that no gres.conf names may be opened by everybody, and is not counted: it is not in the DeviceMap.
         (("0",), (1,), opens("/dev/nvidia1", "/dev/nvidia8"), [1]),
     ],
@@ -76,6 +79,9 @@ def test_uuids_of_cards_stay(entries: tuple[str, ...], job: tuple[int, ...], exp
         # The card's own file is open for each of its instances; the capability files tell them apart.
         (("0",), (2,), opens(*CUT[2].files), [2]),
         (("0",), (1, 2, 3), opens(*CUT[3].files), [3]),
+        # 22.05 with AutoDetect=nvml mixes both forms; the position counts the instance, too.
+        ((CUT[1].uuid, "0"), (1,), opens(*CUT[0].files, *CUT[1].files), [1, 0]),
+        ((CUT[0].uuid, "1"), (0,), opens(*CUT[0].files, *CUT[2].files), [0, 2]),
         (("0", "1"), (0, 3), opens(*CUT[0].files, *CUT[3].files), [0, 3]),
         ((CUT[1].uuid,), (1, 2), everything, [1]),
         # The form of drivers before 470.42.01: by place where the task has all, by the card where that is enough.
@@ -94,7 +100,6 @@ def test_instances(entries: tuple[str, ...], job: tuple[int, ...], probe: Probe,
 @pytest.mark.parametrize(
     ("entries", "job", "devices", "probe", "said"),
     [
-        (("4",), (0, 1), GPUS, everything, "this job has 0, 1"),
         (("8",), (0,), GPUS, everything, "can open 8 GPUs"),
         (("1",), (0, 1), GPUS, cards(1), "can open 1 GPUs"),
         (("0",), (2,), GPUS, cards(), "can open 0 GPUs"),
@@ -103,7 +108,8 @@ def test_instances(entries: tuple[str, ...], job: tuple[int, ...], probe: Probe,
         (("all",), (0,), GPUS, everything, "'all'"),
         (("０",), (0,), GPUS, everything, "allowed: numbers"),
         (("GPU-0 $(id)",), (0,), GPUS, everything, "none of the devices"),
-        ((gpu(5).uuid,), (0,), GPUS, everything, gpu(5).uuid),
+        ((gpu(9).uuid,), (0,), GPUS, everything, gpu(9).uuid),
+        (("3",), (0,), {0: gpu(0), 4: gpu(4)}, everything, "no such GPU"),
         (("MIG-GPU-x/1/0",), (1,), CUT, everything, "none of the devices"),
         ((f"MIG-{gpu(1).uuid}/7/0",), (1, 2, 3), CUT, everything, "none of the devices"),
         (("0",), (9,), GPUS, everything, "DeviceMap has no GPU 9"),
