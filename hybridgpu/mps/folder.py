@@ -110,7 +110,12 @@ def write_whole(folder: str, name: str, text: str, mode: int = 0o644) -> None:
 def abandoned(name: str) -> bool:
     """Whether this is the name of a temporary file of `write_whole` whose writer has ended."""
     parts = name.split(".")
-    if len(parts) < 4 or parts[0] or not all(part.isascii() and part.isdecimal() for part in parts[-2:]):
+    if (
+        len(parts) < 4
+        or parts[0]
+        or not parts[1]
+        or not all(part.isascii() and part.isdecimal() for part in parts[-2:])
+    ):
         return False
     return not alive(Identity(int(parts[-2]), int(parts[-1])))
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.mps import folder
 from hybridgpu.mps.folder import abandoned, read_small, remove_tree, root_folder, user_folder, write_whole
 from hybridgpu.mps.trouble import Trouble
 from tests.conftest import lacking, no_hang, soak
@@ -46,6 +45,10 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", str(place)], check=True)
     yield place
     subprocess.run(["umount", str(place)], check=True)
+
+
+def names(folder: Path | str) -> list[str]:
+    return sorted(child.name for child in Path(folder).iterdir())
 
 
 def soon(seconds: float = 60) -> float:
@@ -193,7 +196,7 @@ def test_a_file_is_replaced_and_never_changed(tmp_path: Path) -> None:
         os.umask(before)
     assert read_small(str(tmp_path / "state")) == "new ä\n"
     assert bits(tmp_path / "state") == (0, 0, 0o600)
-    assert os.listdir(tmp_path) == ["state"]
+    assert names(tmp_path) == ["state"]
 
 
 def test_a_link_in_its_place_is_replaced_not_followed(tmp_path: Path) -> None:
@@ -210,7 +213,7 @@ def test_on_a_full_disk_the_old_text_stays_and_nothing_else(small: Path) -> None
     with pytest.raises(OSError, match="No space left") as raised:
         write_whole(str(small), "state", "x" * 100_000)
     assert raised.value.errno == errno.ENOSPC
-    assert os.listdir(small) == ["state"]
+    assert names(small) == ["state"]
     assert (small / "state").read_text() == "old"
 
 
@@ -223,7 +226,7 @@ def test_what_a_killed_writer_leaves_is_known_for_it(tmp_path: Path, monkeypatch
         finally:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    (left,) = os.listdir(tmp_path)
+    (left,) = names(tmp_path)
     assert abandoned(left)
 
 
@@ -232,7 +235,7 @@ def test_one_that_is_being_written_is_not_abandoned(tmp_path: Path, monkeypatch:
     rename = os.rename
 
     def look(old: str, new: str) -> None:
-        seen.extend(os.listdir(tmp_path))
+        seen.extend(names(tmp_path))
         rename(old, new)
 
     monkeypatch.setattr(os, "rename", look)
@@ -332,13 +335,13 @@ def test_all_of_it_goes_and_nothing_else(place: Path) -> None:
     planted(place / "top", outside)
     os.chown(outside / "kept", 0, 0)
     before = bits(outside), bits(outside / "kept")
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(names("/proc/self/fd"))
     with no_hang():
         remove_tree(str(place / "top"), soon())
-    assert os.listdir(place) == ["outside"]
+    assert names(place) == ["outside"]
     assert (outside / "kept").read_text() == "kept"
     assert (bits(outside), bits(outside / "kept")) == before
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(names("/proc/self/fd")) == descriptors
 
 
 @pytest.mark.parametrize("make", [Path.touch, linked, os.mkfifo, listening, Path.mkdir])
@@ -376,7 +379,7 @@ def test_no_depth_is_too_deep(where: str) -> None:
             os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
         os.close(descriptor)
         remove_tree(f"{made}/top", soon())
-        assert os.listdir(made) == []
+        assert names(made) == []
 
 
 def test_a_removal_ends_in_time_and_goes_on_later(place: Path) -> None:
@@ -387,19 +390,19 @@ def test_a_removal_ends_in_time_and_goes_on_later(place: Path) -> None:
         remove_tree(str(place / "top"), time.monotonic())
     assert (place / "top").exists()
     remove_tree(str(place / "top"), soon())
-    assert os.listdir(place) == []
+    assert names(place) == []
 
 
 def test_names_that_it_gives_itself_are_removed_below_as_well(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who holds a folder that was moved up can read its new name, and use it in another that is still his."""
     monkeypatch.setattr(os, "urandom", bytes)
     prefix = bytes(12).hex()
-    names = [f"a/{prefix}-0", f"b/{prefix}-2/x", f"a/b/{prefix}-5", f"c/{prefix}-1"]
-    for name in names:
+    planted = [f"a/{prefix}-0", f"b/{prefix}-2/x", f"a/b/{prefix}-5", f"c/{prefix}-1"]
+    for name in planted:
         (place / "top" / name).mkdir(parents=True)
     with no_hang():
         remove_tree(str(place / "top"), soon(5))
-    assert os.listdir(place) == []
+    assert names(place) == []
 
 
 @pytest.mark.parametrize("where", ["top", "top/a", "top/a/b", "top/a/file"])
@@ -414,7 +417,7 @@ def test_what_is_mounted_is_unmounted_not_emptied(where: str, times: int, place:
     for _ in range(times):
         subprocess.run(["mount", "--bind", str(source), str(place / where)], check=True)
     remove_tree(str(place / "top"), soon())
-    assert os.listdir(place) == ["outside"]
+    assert names(place) == ["outside"]
     assert (outside / "deep" / "kept").read_text() == "kept"
     assert str(place) not in Path("/proc/self/mountinfo").read_text()
 
@@ -480,8 +483,8 @@ def test_its_owner_may_do_what_he_likes_meanwhile(seed: int, place: Path) -> Non
         time.sleep(0.02)
         with no_hang():
             remove_tree(str(top), soon())
-        assert os.listdir(place) == ["outside"]
-        assert os.listdir(outside) == ["kept"]
+        assert names(place) == ["outside"]
+        assert names(outside) == ["kept"]
         assert bits(outside) == (0, 0, 0o777)
     finally:
         for pid in users:
@@ -494,7 +497,7 @@ def test_every_error_is_trouble(place: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     (place / "top" / "a").mkdir(parents=True)
-    monkeypatch.setattr(folder.os, "fchown", fail)
+    monkeypatch.setattr(os, "fchown", fail)
     with pytest.raises(Trouble, match="top can't be removed: Input/output error"):
         remove_tree(str(place / "top"), soon())
     with pytest.raises(Trouble, match="pipe: Input/output error"):
