@@ -21,7 +21,14 @@ _ROOMS = ("mps", "hooks")
 
 _RECORDER = """\
 #!/bin/sh
-/bin/cat /proc/$$/environ >"{records}/{what}.$SLURM_JOB_ID.$SLURMD_NODENAME.$$"
+record={records}/{what}.$SLURM_JOB_ID.$SLURMD_NODENAME.$$
+/bin/mkdir $record.part
+/bin/cat /proc/$$/environ >$record.part/environ
+/bin/cat /proc/$$/cgroup >$record.part/cgroup
+for device in /dev/nvidia[0-9]*; do
+    echo "$device $( (: <>$device) 2>&1)"
+done >$record.part/devices
+/bin/mv $record.part $record
 """
 """The environment as the kernel has it: a shell's own variables, such as PWD, are not in there."""
 
@@ -35,6 +42,6 @@ def ours() -> dict[str, str]:
 
 
 def recorders() -> dict[str, str]:
-    """In place of ours, scripts that write their environment to RECORDS/WHAT.JOB.NODE.PID and nothing else."""
+    """In place of ours, scripts that write what they see to the folder RECORDS/WHAT.JOB.NODE.PID."""
     places = {"prolog": PROLOG, "epilog": EPILOG, "taskprolog": TASK_PROLOG}
     return {inside: _RECORDER.format(records=RECORDS, what=what) for what, inside in places.items()}

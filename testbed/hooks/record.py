@@ -3,21 +3,23 @@
 Each job of scenarios.py runs on a live cluster of each release, with recorders in place of our hooks. What each of
 them had is written to tests/data/hooks/RELEASE/SCENARIO.json, for tests that call hooks in process:
 
-    {"release", "version", "gres_types", "prolog_flags", "confined", "command",
-     "runs": [{"what": "prolog" | "epilog" | "taskprolog" | "task", "node", "environment"}, ...]}
+    {"release", "version", "site", "gres_types", "prolog_flags", "confined", "command",
+     "runs": [{"what": "prolog" | "taskprolog" | "task" | "epilog", "node", "environment", "cgroup", "devices"}, ...]}
 
-`runs` are in their order; `confined`: by task/cgroup with ConstrainDevices. A task also has `uid`, `cgroup` (hierarchy
--> path) and `devices` (what opening each gives). Beside them stepd.json: /proc/PID/{comm,cmdline} and uid of the
-processes of a node while jobs run. Nodes are n1 and n2; alice is 1001.
+`runs` are in their order. `confined`: by task/cgroup with ConstrainDevices. `cgroup`: hierarchy -> path, `devices`:
+those of /dev/nvidia* that it may open. A task also has its `uid`. Beside them stepd.json: /proc/PID/{comm,cmdline} and
+uid of the processes of a node while jobs run, and devices.SITE.json: each node's DeviceMap. Nodes are n1 and n2;
+alice is 1001.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,16 +29,17 @@ import pynvml
 from testbed.driver import library
 from testbed.driver.cut import cut
 from testbed.driver.machine import Machine
-from testbed.hooks.cluster import HookCluster
+from testbed.hooks.cluster import DEVICE_MAP, HookCluster
 from testbed.hooks.installed import HOUSE, RECORDS, recorders
 from testbed.hooks.inventory import inventory
-from testbed.hooks.scenarios import SITES, STEPD_JOBS, Scenario, Site
+from testbed.hooks.scenarios import MINORS, SITES, STEPD_JOBS, Scenario, Site
 from testbed.slurm.cluster import ALICE
 from testbed.slurm.namespace import Broken, attempts
 from testbed.slurm.root import SUITES, SlurmRoot
 
 DATA = HOUSE / "tests" / "data" / "hooks"
 _SETTING = re.compile(r"^(GresTypes|PrologFlags)=(.*)$", re.MULTILINE)
+_DENIED = re.compile(r"EPERM|not permitted")
 _STEPD = re.compile(r"slurmstepd|slurmd|sleep")
 
 
@@ -49,6 +52,8 @@ def main(releases: Sequence[str]) -> None:
                 for scenario in site.scenarios:
                     _write(release, scenario.name, {**_about(root, site, cluster), **record(cluster, scenario)})
                     sys.stdout.write(f"{release} {scenario.name}\n")
+                maps = {node: json.loads(cluster.node_path(node, DEVICE_MAP).read_text()) for node in cluster.nodes}
+                _write(release, f"devices.{site.name}", maps)
                 if site.stepd:
                     _write(release, "stepd", {"release": release, "version": root.version, **stepd(cluster)})
 
@@ -80,6 +85,7 @@ def _about(root: SlurmRoot, site: Site, cluster: HookCluster) -> dict[str, Any]:
     return {
         "release": root.release,
         "version": root.version,
+        "site": site.name,
         "gres_types": in_force["GresTypes"],
         "prolog_flags": in_force.get("PrologFlags"),
         "confined": site.confined,
@@ -90,7 +96,7 @@ def record(cluster: HookCluster, scenario: Scenario) -> dict[str, Any]:
     """Run one scenario and give its command and its runs in order."""
     records = cluster.inside.path(RECORDS)
     for old in records.iterdir():
-        old.unlink()
+        shutil.rmtree(old)
     tell, name = cluster.teller()
     line = scenario.command.replace("TELL", tell)
     done = cluster.inside.run(["sh", "-euc", line], user=ALICE.name, timeout=90)
@@ -111,17 +117,30 @@ def _wait_idle(cluster: HookCluster) -> None:
     raise Broken("jobs do not end\n" + cluster.logs())
 
 
-def _hook(file: Path) -> dict[str, Any]:
-    what, _, node, _ = file.name.split(".")
-    parts = file.read_text(encoding="utf-8").split("\0")
-    environment = dict(part.split("=", 1) for part in parts if part)
-    return {"what": what, "node": node, "environment": environment}
+def _hook(folder: Path) -> dict[str, Any]:
+    what, _, node, _ = folder.name.split(".")
+    parts = (folder / "environ").read_text(encoding="utf-8").split("\0")
+    places = (line.split(":", 2) for line in (folder / "cgroup").read_text().splitlines())
+    return {
+        "what": what,
+        "node": node,
+        "environment": dict(part.split("=", 1) for part in parts if part),
+        "cgroup": {controllers: path for _, controllers, path in places},
+        "devices": _allowed(line.partition(" ")[::2] for line in (folder / "devices").read_text().splitlines()),
+    }
 
 
 def _task(file: Path) -> dict[str, Any]:
     told = json.loads(file.read_text(encoding="utf-8"))
-    kept = {key: told[key] for key in ("uid", "cgroup", "devices", "environment")}
-    return {"what": "task", "node": told["environment"]["SLURMD_NODENAME"], **kept}
+    kept = {key: told[key] for key in ("uid", "environment", "cgroup")}
+    devices = _allowed(told["devices"].items())
+    return {"what": "task", "node": told["environment"]["SLURMD_NODENAME"], **kept, "devices": devices}
+
+
+def _allowed(opened: Iterable[tuple[str, str]]) -> list[str]:
+    """Those of the machine's devices that were not denied: that there is no driver is found out only after that."""
+    there = {f"/dev/nvidia{minor}" for minor in MINORS}
+    return [path for path, error in opened if path in there and not _DENIED.search(error)]
 
 
 def stepd(cluster: HookCluster) -> dict[str, Any]:
@@ -156,8 +175,17 @@ def _names(cluster: HookCluster, pid: int) -> dict[str, str]:
 def _write(release: str, name: str, content: dict[str, Any]) -> None:
     folder = DATA / release
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content, indent=1) + "\n"
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    (folder / f"{name}.json").write_text(_text(content), encoding="utf-8")
+
+
+def _text(content: dict[str, Any]) -> str:
+    """JSON with a line for each key, and for each run."""
+    lines = []
+    for key, value in content.items():
+        runs = isinstance(value, list) and key == "runs"
+        text = "[\n " + ",\n ".join(map(json.dumps, value)) + "\n]" if runs else json.dumps(value)
+        lines.append(f"{json.dumps(key)}: {text}")
+    return "{" + ",\n".join(lines) + "}\n"
 
 
 if __name__ == "__main__":

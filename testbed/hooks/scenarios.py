@@ -22,6 +22,7 @@ class Scenario:
 class Site:
     """A cluster: `sharing` by node, keys below the inventory's `slurm:`, lines behind slurm.conf, and its jobs."""
 
+    name: str
     nodes: Mapping[str, str]
     scenarios: tuple[Scenario, ...]
     settings: str = ""
@@ -74,8 +75,7 @@ _JOBS = (
     Scenario(
         "het-batch",
         "printf '%s\\n' '#!/bin/sh' '#SBATCH --gres=mps:25 --nodelist=n1' '#SBATCH hetjob'"
-        " '#SBATCH --gres=mps:50 --nodelist=n2' TELL 'srun --het-group=0,1 TELL' >/tmp/het"
-        " && sbatch --wait --output=/dev/null /tmp/het",
+        " '#SBATCH --gres=mps:50 --nodelist=n2' TELL 'srun --het-group=0,1 TELL' | sbatch --wait --output=/dev/null",
     ),
     Scenario(
         "requeue",
@@ -99,43 +99,44 @@ _JOBS = (
 )
 
 
+_OTHERS = (
+    Scenario("shard-3", "srun --gres=shard:3 TELL"),
+    Scenario("3g-1", "srun --gres=gpu:3g.40gb:1 TELL"),
+    Scenario("3g-2", "srun --gres=gpu:3g.40gb:2 TELL"),
+    Scenario("1g-2", "srun --gres=gpu:1g.10gb:2 TELL"),
+    Scenario("1g-2-bound", "srun --ntasks=2 --gres=gpu:1g.10gb:2 --gpu-bind=single:1 TELL"),
+    Scenario("whole-and-3g", "srun --gres=gpu:a100-sxm4-80gb:1,gpu:3g.40gb:1 TELL"),
+)
+
+
 def _some(suffix: str, *names: str) -> tuple[Scenario, ...]:
-    commands = {one.name: one.command for one in (*_JOBS, Scenario("shard-3", "srun --gres=shard:3 TELL"))}
+    commands = {one.name: one.command for one in (*_JOBS, *_OTHERS)}
     return tuple(Scenario(f"{name}.{suffix}", commands[name]) for name in names)
 
 
 _BOTH = {"n1": MPS, "n2": SHARES}
 _MIXED = ("gpu-1", "mps-25", "mps-25-batch", "shard-3", "exclusive")
+_CUTS = ("3g-1", "3g-2", "1g-2", "1g-2-bound", "whole-and-3g")
+_BOUND = ("gpu-2", "mps-25", "gpu-bind", "exact-steps")
 _MIG: dict[int, Cut] = {0: (("3g.40gb", 0), ("3g.40gb", 4)), 1: tuple(("1g.10gb", start) for start in range(7))}
 _CUT = "{mode: mig, layout: {0: {3g.40gb: 2}, 1: {1g.10gb: 7}, 2-7: off}}"
-_MIG_JOBS = (
-    ("mig-3g-1", "srun --gres=gpu:3g.40gb:1 TELL"),
-    ("mig-3g-2", "srun --gres=gpu:3g.40gb:2 TELL"),
-    ("mig-1g-2", "srun --gres=gpu:1g.10gb:2 TELL"),
-    ("mig-whole-and-cut", "srun --gres=gpu:a100-sxm4-80gb:1,gpu:3g.40gb:1 TELL"),
-)
-
 SITES = (
-    Site({"n1": MPS, "n2": MPS}, _JOBS, settings=QUICK_REQUEUE, stepd=True),
-    Site({"n1": MPS}, _some("alloc", "gpu-2", "mps-25", "batch"), settings="PrologFlags=Alloc\n"),
-    Site({"n1": MPS, "n2": MPS}, _some("unconfined", "gpu-2", "mps-25", "gpu-bind", "exact-steps"), confined=False),
-    Site(_BOTH, _some("mps-shard", *_MIXED)),
-    Site(_BOTH, _some("shard-mps", *_MIXED), settings="GresTypes=gpu,shard,mps\n"),
-    Site({"n1": SHARES}, _some("shard", "shard-3", "gpu-1"), settings=f"PrologFlags=Alloc\n{HOOKS}"),
+    Site("mps", {"n1": MPS, "n2": MPS}, _JOBS, settings=QUICK_REQUEUE, stepd=True),
+    Site("alloc", {"n1": MPS}, _some("alloc", "gpu-2", "mps-25", "batch"), settings="PrologFlags=Alloc\n"),
+    Site("unconfined", {"n1": MPS, "n2": MPS}, _some("unconfined", *_BOUND), confined=False),
+    Site("mps-shard", _BOTH, _some("mps-shard", *_MIXED)),
+    Site("shard-mps", _BOTH, _some("shard-mps", *_MIXED), settings="GresTypes=gpu,shard,mps\n"),
+    Site("shard", {"n1": SHARES}, _some("shard", "shard-3", "gpu-1"), settings=f"PrologFlags=Alloc\n{HOOKS}"),
+    Site("mig", {"n1": _CUT}, _some("mig", *_CUTS, "exclusive"), settings="PrologFlags=Alloc\n", cuts=_MIG),
     Site(
+        "mig-nvml",
         {"n1": _CUT},
-        (*(Scenario(*job) for job in _MIG_JOBS), *_some("mig", "exclusive")),
-        settings="PrologFlags=Alloc\n",
-        cuts=_MIG,
-    ),
-    Site(
-        {"n1": _CUT},
-        tuple(Scenario(f"{name}.nvml", command) for name, command in _MIG_JOBS),
+        _some("mig-nvml", *_CUTS),
         settings=f"PrologFlags=Alloc\n{HOOKS}",
         slurm='autoDetect: "nvml"',
         cuts=_MIG,
     ),
-    Site({"n1": MPS}, _some("nvml", "gpu-2", "mps-25"), slurm='autoDetect: "nvml"'),
+    Site("nvml", {"n1": MPS}, _some("nvml", "gpu-2", "mps-25"), slurm='autoDetect: "nvml"'),
 )
 
 _FOR_EVER = "sbatch --output=/dev/null --gres=mps:25"
@@ -144,8 +145,7 @@ STEPD_JOBS = (
     StepdJob(f"{_FOR_EVER} --array=7 --nodelist=n1 --wrap 'sleep 600'", 2),
     StepdJob(
         "printf '%s\\n' '#!/bin/sh' '#SBATCH --gres=mps:25 --nodelist=n1' '#SBATCH hetjob'"
-        " '#SBATCH --gres=mps:50 --nodelist=n2' 'srun --het-group=0,1 sleep 600' >/tmp/het"
-        " && sbatch --output=/dev/null /tmp/het",
+        " '#SBATCH --gres=mps:50 --nodelist=n2' 'srun --het-group=0,1 sleep 600' | sbatch --output=/dev/null",
         5,
     ),
     StepdJob(f"{_FOR_EVER} --nodes=2 --wrap 'sleep 600'", 3),

@@ -48,7 +48,7 @@ def main() -> None:
         "devices": {str(file): opened(str(file)) for file in sorted(Path("/dev").glob("nvidia[0-9]*"))},
         "mps": connected(f"{pipe}/control") if pipe else None,
     }
-    target = Path(folder, f"{os.environ.get('SLURM_PROCID', 0)}.{os.getpid()}")
+    target = Path(folder, f"{os.environ.get('SLURM_PROCID', '0')}.{os.getpid()}")
     beside = target.with_name(f".{target.name}")
     beside.write_text(json.dumps(told))
     beside.rename(target)
