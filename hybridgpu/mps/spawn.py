@@ -33,6 +33,7 @@ _MOST_FILES = 65536
 _REPORT = 3
 """The child's descriptor for what went wrong; exec closes it."""
 
+_OOM = "/proc/self/oom_score_adj"
 _POLL_MS = 20
 _ALL = frozenset(signal.valid_signals())
 
@@ -98,9 +99,9 @@ def run_as(
         except BaseException:
             _kill(process.pid)
             raise
-    if not _ended(process.pid):
-        _kill(process.pid)
-        return None, output
+        if not _ended(process.pid):  # asked with our ends open: closing them may end it
+            _kill(process.pid)
+            return None, output
     return os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1]), output
 
 
@@ -209,16 +210,19 @@ def _be(child: _Child, go: int, report: int) -> NoReturn:
         os.setgroups([child.gid])
         os.setresgid(child.gid, child.gid, child.gid)
         os.setresuid(child.uid, child.uid, child.uid)
+        if (
+            os.getresuid() != (child.uid,) * 3 or os.getresgid() != (child.gid,) * 3
+        ):  # -1 means as before, to the kernel
+            raise ValueError("not the user")
         os.umask(0o077)
         os.chdir("/")
         if child.log is not None:
             _open_log(child.log)
         place = "exec"
         os.execve(child.argv[0], child.argv, child.environment)  # noqa: S606 - without a shell is how it should be
-    except OSError as error:
-        os.write(_REPORT, f"{place} {error.errno}".encode())
-    except ValueError:  # a zero byte in a word, which no program can be given
-        os.write(_REPORT, f"{place} {errno.EINVAL}".encode())
+    except Exception as error:  # a zero byte in a word is a ValueError, too large a number an OverflowError
+        number = (isinstance(error, OSError) and error.errno) or errno.EINVAL
+        os.write(_REPORT, f"{place} {number}".encode())
     finally:
         os._exit(127)
 
@@ -252,8 +256,10 @@ def _reset_limits() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))
-    with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
-        if int(file.read()) < 0:
+    with open(_OOM, encoding="ascii") as file:
+        exempt = int(file.read()) < 0
+    if exempt:
+        with open(_OOM, "w", encoding="ascii") as file:
             file.write("0")
 
 
