@@ -25,8 +25,8 @@ record={records}/{what}.$SLURM_JOB_ID.$SLURMD_NODENAME.$$
 /bin/mkdir $record.part
 /bin/cat /proc/$$/environ >$record.part/environ
 /bin/cat /proc/$$/cgroup >$record.part/cgroup
-for device in /dev/nvidia[0-9]*; do
-    echo "$device $( (: <>$device) 2>&1)"
+for device in /dev/nvidia[0-9]* /dev/nvidia-caps/*; do
+    echo "$device $( (: <$device) 2>&1)"
 done >$record.part/devices
 /bin/mv $record.part $record
 """

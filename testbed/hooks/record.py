@@ -7,9 +7,9 @@ them had is written to tests/data/hooks/RELEASE/SCENARIO.json, for tests that ca
      "runs": [{"what": "prolog" | "taskprolog" | "task" | "epilog", "node", "environment", "cgroup", "devices"}, ...]}
 
 `runs` are in their order. `confined`: by task/cgroup with ConstrainDevices. `cgroup`: hierarchy -> path, `devices`:
-those of /dev/nvidia* that it may open. A task also has its `uid`. Beside them stepd.json: /proc/PID/{comm,cmdline} and
-uid of the processes of a node while jobs run, and devices.SITE.json: each node's DeviceMap. Nodes are n1 and n2;
-alice is 1001.
+those of /dev/nvidia* and /dev/nvidia-caps/* that are not denied. A task also has its `uid`. Beside them stepd.json:
+/proc/PID/{comm,cmdline} and uid of the processes of a node while jobs run, and devices.SITE.json: each node's
+DeviceMap. Nodes are n1 and n2; alice is 1001.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def _task(file: Path) -> dict[str, Any]:
 def _allowed(opened: Iterable[tuple[str, str]]) -> list[str]:
     """Those of the machine's devices that were not denied: that there is no driver is found out only after that."""
     there = {f"/dev/nvidia{minor}" for minor in MINORS}
-    return [path for path, error in opened if path in there and not _DENIED.search(error)]
+    known = ((path, error) for path, error in opened if path in there or "caps" in path)
+    return [path for path, error in known if not _DENIED.search(error)]
 
 
 def stepd(cluster: HookCluster) -> dict[str, Any]:

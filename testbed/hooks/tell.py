@@ -14,7 +14,7 @@ from pathlib import Path
 def opened(path: str) -> str:
     """`open`, or the name of the error: EPERM where the cgroup denies, ENXIO where only the driver is lacking."""
     try:
-        os.close(os.open(path, os.O_RDWR))
+        os.close(os.open(path, os.O_RDONLY))
     except OSError as problem:
         return errno.errorcode.get(problem.errno or 0, str(problem))
     return "open"
@@ -39,13 +39,15 @@ def main() -> None:
     folder = sys.argv[1]
     pipe = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
     cgroup = (line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines())
+    cards = sorted(map(str, Path("/dev").glob("nvidia[0-9]*")))
+    capabilities = sorted(map(str, Path("/dev/nvidia-caps").glob("*")))
     told = {
         "pid": os.getpid(),
         "uid": os.getuid(),
         "gid": os.getgid(),
         "environment": dict(os.environ),
         "cgroup": {controllers: path for _, controllers, path in cgroup},
-        "devices": {str(file): opened(str(file)) for file in sorted(Path("/dev").glob("nvidia[0-9]*"))},
+        "devices": {path: opened(path) for path in cards + capabilities},
         "mps": connected(f"{pipe}/control") if pipe else None,
     }
     target = Path(folder, f"{os.environ.get('SLURM_PROCID', '0')}.{os.getpid()}")
