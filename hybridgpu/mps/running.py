@@ -25,7 +25,7 @@ _CONTAINING = ("contain", "x11", "runinjob")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#.*")
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?=\s|\Z)')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
-_MOST_FILES, _MOST_BYTES = 1000, 64 * 1024 * 1024
+_MOST_FILES, _MOST_DEPTH, _MOST_BYTES = 1000, 32, 64 * 1024 * 1024
 
 
 class Look:
@@ -80,12 +80,14 @@ class _Reading:
         self.flags = self.cluster = ""
         self.files = 0
 
-    def follow(self, path: str, beside: str) -> None:
+    def follow(self, path: str, beside: str, depth: int = 0) -> None:
         """Read a file; names of Includes are relative to the folder `beside`."""
+        if depth > _MOST_DEPTH:
+            raise ValueError(f"{path}: not followed")
         for line in _logical_lines(self._text(path)):
             if include := _INCLUDE.match(line):
                 name = include[1].replace("%c", self.cluster)
-                self.follow(os.path.join(beside, name), beside)
+                self.follow(os.path.join(beside, name), beside, depth + 1)
                 continue
             at = 0
             while pair := _PAIR.match(line, at):
@@ -103,12 +105,15 @@ class _Reading:
             raise ValueError(f"{path}: not followed")
         self._unchanged(os.stat(path, follow_symlinks=False))
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, encoding="utf-8", errors="replace") as file:
+        try:
             seen = os.fstat(descriptor)
             self._unchanged(seen)
             if not stat.S_ISREG(seen.st_mode) or seen.st_size > _MOST_BYTES:
                 raise ValueError(f"{path}: no file of its kind")
-            return file.read(_MOST_BYTES)
+            with open(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
+                return file.read(_MOST_BYTES)
+        finally:
+            os.close(descriptor)
 
     def _unchanged(self, seen: os.stat_result) -> None:
         """A file put in place by a rename keeps the time of its text, so both times count."""
