@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 _PAUSE = 0.005
-_MODE = 0o755
-"""Set under the lock as well: a umask, and a hook that died after mkdir, leave another."""
+_MODE = 0o711
+"""Without r for others: who may open a folder may lock it, and any user could keep hooks waiting, and drain the node.
+
+Set under the lock as well: a umask, and a hook that died after mkdir, leave another."""
 
 
 class Locked:
-    """Holds the lock of the folder at `path` within a `with` block; makes the folder (0755) unless told not to.
+    """Holds the lock of the folder at `path` within a `with` block; makes the folder (0711) unless told not to.
 
     `gone` is set where there is no such folder and none was to be made: then nothing is locked. Raises Busy when
     somebody else keeps it for longer than `seconds`; Trouble where the folder is none, or is not ours.

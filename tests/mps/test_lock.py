@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -21,7 +23,17 @@ def test_it_makes_the_folder_whatever_the_umask(tmp_path: Path) -> None:
             assert not lock.gone
     finally:
         os.umask(before)
-    assert (tmp_path / "a").stat().st_mode & 0o7777 == 0o755
+    assert (tmp_path / "a").stat().st_mode & 0o7777 == 0o711
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_no_other_user_can_lock_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with Locked(str(tmp_path / "a"), 1):
+        (tmp_path / "a" / "known").write_text("for all")
+    stranger = "import os; os.setgid(1001); os.setuid(1001); os.open('a/known', 0); os.open('a', 0)"
+    done = subprocess.run([sys.executable, "-c", stranger], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "PermissionError: [Errno 13] Permission denied: 'a'"
 
 
 def test_a_second_holder_waits_and_then_gives_up(tmp_path: Path) -> None:
