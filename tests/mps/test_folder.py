@@ -365,9 +365,8 @@ def test_a_link_above_it_is_not_followed(place: Path) -> None:
     assert (place / "real" / "top").exists()
 
 
-@pytest.mark.parametrize("where", ["/run", "/dev/shm"])
-def test_no_depth_is_too_deep(where: str) -> None:
-    depth = soak(5_000, 100_000)
+@pytest.mark.parametrize(("where", "depth"), [("/run", soak(300, 3_000)), ("/dev/shm", soak(5_000, 100_000))])
+def test_no_depth_is_too_deep(where: str, depth: int) -> None:
     with tempfile.TemporaryDirectory(prefix="hgpu-", dir=where) as made:
         descriptor = os.open(made, os.O_RDONLY)
         os.mkdir("top", dir_fd=descriptor)
