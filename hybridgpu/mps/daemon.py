@@ -270,11 +270,14 @@ def _stop(settings: Settings, name: str, folder: str, state: State | None) -> No
         _ask_to_quit(settings, folder, state)
         wait_gone([state.identity], min(1.0, settings.quit_seconds))
     left: list[Identity] = []
-    for number in (_SIGTERM, _SIGKILL):
-        left = [process for process in {*ours, *_processes(name, state)} if alive(process)]
-        for process in left:
-            signal_it(process, number)
-        left = wait_gone(left, settings.kill_seconds if number == _SIGKILL else min(1.0, settings.kill_seconds))
+    for number, seconds in ((_SIGTERM, min(1.0, settings.kill_seconds)), (_SIGKILL, settings.kill_seconds)):
+        end = time.monotonic() + seconds
+        # Looked at anew as long as there is time: what its user lets it start may have children by then.
+        while left := [process for process in {*ours, *_processes(name, state)} if alive(process)]:
+            for process in left:
+                signal_it(process, number)
+            if time.monotonic() >= end or wait_gone(left, end - time.monotonic()):
+                break
     if left:
         pids = ", ".join(str(process.pid) for process in left)
         raise Trouble(
@@ -283,9 +286,13 @@ def _stop(settings: Settings, name: str, folder: str, state: State | None) -> No
 
 
 def _ask_to_quit(settings: Settings, folder: str, state: State) -> None:
+    """Ask, as its user; where that can't be, as in the middle of a driver's upgrade, signals will do."""
     if os.path.lexists(f"{folder}/{PIPE}/control"):
         environment = _environment(folder, state)
-        spawn.run_as([settings.control], environment, state.uid, state.gid, "quit\n", settings.quit_seconds)
+        try:
+            spawn.run_as([settings.control], environment, state.uid, state.gid, "quit\n", settings.quit_seconds)
+        except Trouble:
+            return
 
 
 def _processes(name: str, state: State | None) -> set[Identity]:

@@ -219,6 +219,15 @@ def test_one_that_ignores_quit_and_sigterm_is_killed_with_its_children(settings:
     assert nothing_left(settings, name)
 
 
+def test_it_is_stopped_where_its_program_is_gone(settings: Settings) -> None:
+    name = unique("u")
+    daemon.hold(settings, wanted(name), 7, 0)
+    identity = identity_of(settings, name)
+    Path(settings.control).unlink()
+    assert daemon.release(settings, name, 7, 0) == "stopped"
+    assert not alive(identity) and nothing_left(settings, name)
+
+
 @pytest.mark.parametrize(
     ("script", "why"),
     [
