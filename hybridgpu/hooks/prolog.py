@@ -73,36 +73,39 @@ def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
     devices = devicemap.read(settings.device_map, boot_id())
     daemons = wanted(request, devices)
     restart = request.restart or 0
-    _release_earlier(settings, request.job, restart, [each.name for each in daemons])
     record = _record(request, devices.mode, daemons)
     outcomes: list[tuple[str, str]] = []
     try:
+        _release_earlier(settings, record)
         for each in daemons:
             outcomes.append((daemon.hold(settings, each, request.job, restart, request.conf), each.name))
         job.write(settings, record)
         for each in daemons:
             daemon.ready(settings, each.name, request.job)
     except (Trouble, OSError) as problem:
-        worse = _undo(settings, record, restart)
+        worse = _undo(settings, record)
         raise Trouble("; ".join([reason(problem), *worse])) from problem
     return outcomes
 
 
-def _release_earlier(settings: Settings, number: int, restart: int, names: list[str]) -> None:
+def _release_earlier(settings: Settings, record: job.Job) -> None:
     """Let go what an earlier run of the same job held here, or a prolog of it that died; Slurm keeps a job's id."""
-    for name in daemon.held_by(settings, number):
-        if name not in names:
-            daemon.release(settings, name, number, restart)
-        elif restart > 0:
-            daemon.release(settings, name, number, restart - 1)
+    for name in daemon.held_by(settings, record.job):
+        if name not in record.daemons:
+            daemon.release(settings, name, record.job, record.restart)
+        elif record.restart > 0:
+            daemon.release(settings, name, record.job, record.restart - 1)
+    earlier = job.read(settings, record.name)
+    if earlier is not None and earlier.restart < record.restart:
+        job.remove(settings, record)
 
 
-def _undo(settings: Settings, record: job.Job, restart: int) -> list[str]:
+def _undo(settings: Settings, record: job.Job) -> list[str]:
     """Leave nothing of a prolog that failed; gives what could not be taken back."""
     problems = []
-    for name in daemon.held_by(settings, record.job):
+    for name in {*record.daemons, *daemon.held_by(settings, record.job)}:
         try:
-            daemon.release(settings, name, record.job, restart)
+            daemon.release(settings, name, record.job, record.restart)
         except (Trouble, OSError) as problem:
             problems.append(f"and then {reason(problem)}")
     try:

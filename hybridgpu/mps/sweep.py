@@ -15,7 +15,7 @@ from hybridgpu.mps.folder import abandoned
 from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.process import alive, boot_id
 from hybridgpu.mps.running import contained, look
-from hybridgpu.mps.state import Holder, State, holders, read_holder, read_state, remove_holder
+from hybridgpu.mps.state import HOLDERS, Holder, State, holders, read_holder, read_state, remove_holder
 from hybridgpu.mps.trouble import Busy, Trouble
 
 TYPE_CHECKING = False
@@ -72,11 +72,11 @@ class DaemonSeen:
 class JobSeen:
     """A job's record; `ended` as for a holder."""
 
-    __slots__ = ("ended", "gpus", "job", "name", "restart", "uid")
+    __slots__ = ("daemons", "ended", "gpus", "job", "name", "restart", "uid")
 
     def __init__(self, record: job.Job, ended: str | None) -> None:
         self.name, self.job, self.restart, self.uid = record.name, record.job, record.restart, record.uid
-        self.gpus, self.ended = record.gpus, ended
+        self.gpus, self.daemons, self.ended = record.gpus, record.daemons, ended
 
 
 class Survey:
@@ -101,8 +101,9 @@ def sweep(settings: Settings, pause: float = PAUSE) -> list[Action]:
     found = survey(settings, pause)
     done = [action for seen in found.daemons for action in _sweep_daemon(settings, seen)]
     for record in found.jobs:
-        if record.ended is not None:
-            done.append(_removed("job", record.name, record.ended, f"{settings.jobs}/{record.name}"))
+        why = record.ended or _let_go(settings, record)
+        if why is not None:
+            done.append(_removed("job", record.name, why, f"{settings.jobs}/{record.name}"))
     return done + [_removed("stray", path, _STRAY, path) for path in found.strays]
 
 
@@ -130,9 +131,7 @@ class _Ended:
 
     def record(self, settings: Settings, record: job.Job) -> str | None:
         """Of a job with a record. One of a job with daemons is no older than its hold, and no younger."""
-        if record.daemons and not daemon.held_by(settings, record.job):
-            return "it holds no daemon any more"
-        return self._without_step(record.job, record.conf, record.since)
+        return _let_go(settings, record) or self._without_step(record.job, record.conf, record.since)
 
     def _without_step(self, number: int, conf: str, since: float) -> str | None:
         if number in self._first.jobs or not contained(conf, since):
@@ -141,6 +140,11 @@ class _Ended:
             time.sleep(self._pause)
             self._second = look()
         return None if number in self._second.jobs else _NO_STEP_DAEMON
+
+
+def _let_go(settings: Settings, record: job.Job | JobSeen) -> str | None:
+    """Why a record of a job with daemons is needed no more, once the holds are gone; None where that is not so."""
+    return "it holds no daemon any more" if record.daemons and not daemon.held_by(settings, record.job) else None
 
 
 def _seen(settings: Settings, name: str, ended: _Ended) -> DaemonSeen:
@@ -187,9 +191,11 @@ def _strays(settings: Settings, running: set[int]) -> list[str]:
     """What killed hooks have left beside records and daemons: temporary files, cut-off records, empty cgroups."""
     cgroups = [path for name in cgroup.names() for path in cgroup.empty(name)]
     known = set(daemon.names(settings))
+    folders = [daemon.folder_of(settings, name) for name in sorted(known)]
+    written = [settings.daemons, *folders, *(f"{folder}/{HOLDERS}" for folder in folders)]
     return [
         *(path for path in cgroups if os.path.basename(path) not in known),
-        *(f"{settings.daemons}/{name}" for name in _files(settings.daemons) if abandoned(name)),
+        *(f"{folder}/{name}" for folder in written for name in _files(folder) if abandoned(name)),
         *(
             f"{settings.jobs}/{name}"
             for name in _files(settings.jobs)
