@@ -16,8 +16,8 @@ from testbed.driver.cut import Cut, cut
 from testbed.driver.machine import Machine
 from testbed.hooks import cgroups
 from testbed.hooks.cluster import HookCluster
-from testbed.hooks.installed import ours
 from testbed.hooks.inventory import inventory
+from testbed.hooks.site import rendered
 from testbed.slurm.root import SlurmRoot
 from tests.conftest import lacking
 from tests.simulated import load_driver, nvml
@@ -33,18 +33,26 @@ CARDS = {
 CUTS: Mapping[int, Cut] = {0: (("3g.40gb", 0), ("3g.40gb", 4)), 1: tuple(("1g.10gb", start) for start in range(7))}
 _LAYOUT = "layout: {0: {3g.40gb: 2}, 1: {1g.10gb: 7}, 2-7: off}"
 
+_WHOLE = "{mode: exclusive, mps: {wholeGpuJobs: true}}"
+_WHOLE_EXCLUSIVE = "{mode: exclusive, mps: {wholeGpuJobs: true, computeMode: exclusive_process}}"
+
 NODES = {
     "m1": "{mode: mps}",
     "m2": "{mode: mps}",
     "m3": "{mode: mps}",
-    "w1": "{mode: exclusive, mps: {wholeGpuJobs: true}}",
-    "w2": "{mode: exclusive, mps: {wholeGpuJobs: true, computeMode: exclusive_process}}",
-    "w3": "{mode: exclusive, mps: {wholeGpuJobs: true}}",
+    "w1": _WHOLE,
+    "w2": _WHOLE_EXCLUSIVE,
+    "w3": _WHOLE,
+    "w4": _WHOLE_EXCLUSIVE,
+    "w5": _WHOLE,
     "c1": f"{{mode: mig, {_LAYOUT}}}",
     "c2": f"{{mode: mig, {_LAYOUT}, mps: {{wholeGpuJobs: true}}}}",
     "s1": "{mode: time-slicing, replicas: 4}",
 }
-"""What each node is for: m shares, w whole GPUs, c MIG instances, s shards."""
+"""What each node is for: m shares, w whole GPUs with a daemon, c MIG instances, s shards."""
+
+EXCLUSIVE_PROCESS = tuple(node for node, sharing in NODES.items() if sharing == _WHOLE_EXCLUSIVE)
+WITH_DAEMONS = tuple(node for node, sharing in NODES.items() if "wholeGpuJobs" in sharing)
 
 PROHIBITED = 5
 """The PCI index of the card whose compute mode is not the default before any job."""
@@ -80,19 +88,27 @@ def running(root: SlurmRoot, variation: Variation, folder: Path) -> Iterator[Hoo
         lacking(missing)
     load_driver()
     machines = {node: _machine(folder / node, node) for node in variation.nodes}
-    hooks = {
-        **ours(),
-        "/etc/slurm/taskprolog.d/10-site": SITE_TASK_PROLOG,
-        "/etc/slurm/taskprolog.d/90-site": LATE_TASK_PROLOG,
-    }
     # A requeued job waits until its credentials have expired: 120 s, unless told otherwise.
     settings = f"AuthInfo=cred_expire=5\n{variation.settings}"
     text = inventory(root.release, {node: NODES[node] for node in variation.nodes})
-    with HookCluster(
-        root, text, machines, hooks=hooks, settings=settings, files=variation.files, confined=variation.confined
-    ) as cluster:
+    files = {
+        "gres.conf": all_sharing(rendered(text, machines).slurm["gres.conf"]),
+        "/etc/slurm/taskprolog.d/10-site": SITE_TASK_PROLOG,
+        "/etc/slurm/taskprolog.d/90-site": LATE_TASK_PROLOG,
+        **variation.files,
+    }
+    with HookCluster(root, text, machines, settings=settings, files=files, confined=variation.confined) as cluster:
         cluster.wait_registered()
         yield cluster
+
+
+def all_sharing(gres_conf: str) -> str:
+    """Let all GPUs of a node be shared at once: of mps Slurm lets but one, unless told (gres.conf(5), one_sharing)."""
+    lines = gres_conf.splitlines()
+    return "".join(
+        f"{line} Flags=all_sharing\n" if " Name=mps " in line and "Flags=" not in line else f"{line}\n"
+        for line in lines
+    )
 
 
 def _machine(folder: Path, node: str) -> Machine:
