@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from testbed.slurm.namespace import attempts
+
 MOUNTS = Path("/sys/fs/cgroup")
 NEEDED = ("freezer", "devices")
 LEFT_OUT = {"memory", "cpuset"}
 _NAME = "hybridgpu-testbed-"
+_KILLED_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,12 @@ class Cgroups:
                 (one.own / made.name / node).mkdir(parents=True)
         return made
 
+    def renew(self, node: str) -> None:
+        """Makes a node's folders anew; every process in them has been killed. Raises OSError where one does not end."""
+        for one in self.hierarchies:
+            _remove_killed(one.own / self.name / node)
+            (one.own / self.name / node).mkdir()
+
     def processes_files(self, node: str) -> tuple[str, ...]:
         """The files into which a process writes its id to be in the node, one a hierarchy."""
         return tuple(str(one.own / self.name / node / "cgroup.procs") for one in self.hierarchies)
@@ -88,9 +97,17 @@ class Cgroups:
         return places or None
 
     def remove(self) -> None:
-        """Removes the folders; every process in them has ended by now. Raises OSError where one has not."""
+        """Removes the folders, of which every process has been killed. Raises OSError where one does not end."""
         for one in self.hierarchies:
-            _remove(one.own / self.name)
+            _remove_killed(one.own / self.name)
+
+
+def _remove_killed(folder: Path) -> None:
+    for _ in attempts(_KILLED_SECONDS):
+        with contextlib.suppress(OSError):
+            _remove(folder)
+            return
+    _remove(folder)
 
 
 def _remove(folder: Path) -> None:

@@ -14,12 +14,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from testbed.driver import library
 from testbed.driver.machine import Machine
 from testbed.hooks.cgroups import Cgroups
-from testbed.hooks.installed import LIBRARY, RECORDS, ours
+from testbed.hooks.installed import LIBRARY, RECORDS, install
 from testbed.hooks.process import Process
 from testbed.hooks.site import device_map, rendered
 from testbed.slurm.cluster import ALICE, SLURM_CONF, Cluster, NotGranted, slurmd
@@ -42,8 +42,8 @@ class HookCluster(Cluster):
     """A running cluster; use it as a context manager.
 
     `inventory`: the text of one in which every node has a Port. `machines`: by node; each gets a copy. `hooks`: files
-    by where they lie on a node (installed.py). `settings`: lines put behind slurm.conf, where they win. `files`: as in
-    Cluster. `confined`: jobs are tracked and denied other cards by cgroups; else Slurm's processes are only counted.
+    over those of ours, by where they lie on a node (installed.py). `settings`: lines put behind slurm.conf, where they
+    win. `files`: as in Cluster. `confined`: jobs are tracked, and denied other cards, by cgroups; else neither.
 
     Raises Unfit (site.py) where inventory and machines do not fit, Broken where a daemon does not come up.
     """
@@ -63,11 +63,18 @@ class HookCluster(Cluster):
         for plain, by_cgroup in _CONFINED.items() if confined else ():
             conf = conf.replace(plain, by_cgroup)
         made = rendered(inventory, machines)
-        conf_files = {**made.slurm, "slurm.conf": conf + settings, **(ours() if hooks is None else hooks)}
+        conf_files = {**made.slurm, "slurm.conf": conf + settings, **(hooks or {})}
         super().__init__(root, {**conf_files, **(files or {})}, tuple(machines))
         self._machines = machines
         self._wanted = made.nodes
         self._cgroups: Cgroups | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            return super().__enter__()
+        except BaseException:
+            self._remove_cgroups()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -76,20 +83,16 @@ class HookCluster(Cluster):
         self._remove_cgroups()
 
     def _furnish(self) -> None:
-        try:
-            self._cgroups = Cgroups.make(self.inside.pid, self.nodes)
-            super()._furnish()
-            self.inside.add_user(BOB)
-            for name, inside in (("enter", _ENTER), ("tell.py", _TELL)):
-                self.inside.write(inside, (_HERE / name).read_text(encoding="utf-8"), mode=0o755)
-            self.inside.folder(RECORDS, mode=_EVERYBODYS)
-            self._install_driver()
-            for node, machine in self._machines.items():
-                self._make_node(node, machine)
-        except BaseException:
-            self.inside.close()
-            self._remove_cgroups()
-            raise
+        self._cgroups = Cgroups.make(self.inside.pid, self.nodes)
+        install(self.inside)
+        super()._furnish()
+        self.inside.add_user(BOB)
+        for name, inside in (("enter", _ENTER), ("tell.py", _TELL)):
+            self.inside.write(inside, (_HERE / name).read_text(encoding="utf-8"), mode=0o755)
+        self.inside.folder(RECORDS, mode=_EVERYBODYS)
+        self._install_driver()
+        for node, machine in self._machines.items():
+            self._make_node(node, machine)
 
     def _remove_cgroups(self) -> None:
         """Once every process has ended."""
@@ -111,6 +114,13 @@ class HookCluster(Cluster):
         self.inside.folder(f"/nodes/{node}/run")
         subprocess.run(["cp", "-a", str(machine.root), str(self.inside.path(f"/nodes/{node}/machine"))], check=True)
         self._boot(node)
+
+    def _boot(self, node: str) -> None:
+        """With a new boot id and the DeviceMap of it; returns when the node's mounts are there."""
+        boot_id = str(uuid.uuid4())
+        self.inside.write(f"/nodes/{node}/boot_id", boot_id + "\n")
+        devices = device_map(self._wanted[node], self.machine(node), boot_id)
+        self.inside.write(f"/nodes/{node}/run/devices.json", devices)
         assert self._cgroups is not None
         mounts = [f"{one.mounted}={one.options}" for one in self._cgroups.hierarchies]
         self.inside.start(f"node-{node}", [_ENTER, node, *mounts, "--", *self._cgroups.processes_files(node)])
@@ -119,13 +129,6 @@ class HookCluster(Cluster):
             if self.inside.path(f"/nodes/{node}/pid").exists():
                 return
         raise Broken(f"{node} did not come up\n" + self.logs())
-
-    def _boot(self, node: str) -> None:
-        """A new boot id, and the DeviceMap of it."""
-        boot_id = str(uuid.uuid4())
-        self.inside.write(f"/nodes/{node}/boot_id", boot_id + "\n")
-        devices = device_map(self._wanted[node], self.machine(node), boot_id)
-        self.inside.write(f"/nodes/{node}/run/devices.json", devices)
 
     # Nodes
 
@@ -177,7 +180,7 @@ class HookCluster(Cluster):
 
     def state(self, node: str) -> tuple[str, ...]:
         """What lies below /run/hybridgpu beyond devices.json, by relative path; folders end in `/`."""
-        root = self.inside.path(f"/nodes/{node}/run")
+        root = self.node_path(node, STATE)
         found = ((path, str(path.relative_to(root))) for path in root.rglob("*"))
         return tuple(sorted(f"{name}/" if path.is_dir() else name for path, name in found if name != "devices.json"))
 
@@ -194,8 +197,12 @@ class HookCluster(Cluster):
             self.inside.run(["sh", "-c", 'kill -9 "$@"', "sh", *(str(process.pid) for process in running)])
         else:
             raise Broken(f"processes of {node} do not end: {', '.join(process.command for process in running)}")
+        self.inside.stop(f"node-{node}", number=signal.SIGKILL)
+        self.inside.run(["find", f"/nodes/{node}/run", "-mindepth", "1", "-delete"])
+        self.inside.path(f"/nodes/{node}/pid").unlink()
+        assert self._cgroups is not None
+        self._cgroups.renew(node)
         self.machine(node).reboot()
-        self.run_on(node, ["find", STATE, "-mindepth", "1", "-delete"])
         self._boot(node)
         self.start_slurmd(node)
 

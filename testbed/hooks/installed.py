@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from pathlib import Path
+
+from testbed.slurm.namespace import Broken, Namespace
 
 HOUSE = Path(__file__).parents[2]
 LIBRARY = "/usr/lib/hybridgpu"
@@ -10,14 +14,8 @@ PROLOG, EPILOG = "/etc/slurm/prolog.d/50-hybridgpu", "/etc/slurm/epilog.d/50-hyb
 TASK_PROLOG = f"{LIBRARY}/taskprolog"
 RECORDS = "/records"
 
-_SCRIPTS = {
-    PROLOG: "slurm/prolog.d/50-hybridgpu",
-    EPILOG: "slurm/epilog.d/50-hybridgpu",
-    "/etc/slurm/taskprolog.d/50-hybridgpu": "slurm/taskprolog.d/50-hybridgpu",
-    TASK_PROLOG: "slurm/taskprolog",
-    f"{LIBRARY}/hybridgpu-hook": "slurm/hybridgpu-hook",
-}
-_ROOMS = ("mps", "hooks")
+_SOURCE = "/usr/src/hybridgpu"
+_PARTS = ("slurm", "systemd", "hybridgpu/__init__.py", "hybridgpu/mps", "hybridgpu/hooks")
 
 _RECORDER = """\
 #!/bin/sh
@@ -33,12 +31,23 @@ done >$record.part/devices
 """The environment as the kernel has it: a shell's own variables, such as PWD, are not in there."""
 
 
+def install(inside: Namespace) -> None:
+    """Install our hooks from this checkout, as an admin would: compiled by the root's own Python. Raises Broken."""
+    for part in _PARTS:
+        target = inside.path(f"{_SOURCE}/{part}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-r", str(HOUSE / part), str(target)], check=True)
+    done = inside.run([f"{_SOURCE}/slurm/install"])
+    if done.returncode != 0:
+        raise Broken(f"slurm/install: {done.stdout}{done.stderr}")
+
+
 def ours() -> dict[str, str]:
-    """The files of our hooks by where they lie on a node."""
-    files = {inside: (HOUSE / path).read_text(encoding="utf-8") for inside, path in _SCRIPTS.items()}
-    package = HOUSE / "hybridgpu"
-    modules = [package / "__init__.py", *(path for room in _ROOMS for path in sorted((package / room).rglob("*.py")))]
-    return files | {f"{LIBRARY}/{path.relative_to(HOUSE)}": path.read_text(encoding="utf-8") for path in modules}
+    """The files that our hooks' installation puts on a node, by where they lie; those that begin with `#!` are run."""
+    with tempfile.TemporaryDirectory() as node:
+        subprocess.run([str(HOUSE / "slurm" / "install"), node], check=True)
+        files = (path for path in Path(node).rglob("*") if path.is_file() and path.suffix != ".pyc")
+        return {f"/{path.relative_to(node)}": path.read_text(encoding="utf-8") for path in files}
 
 
 def recorders() -> dict[str, str]:

@@ -48,7 +48,7 @@ def main(releases: Sequence[str]) -> None:
     for release in releases:
         root = SlurmRoot.for_version(release)
         for site in SITES:
-            with _cluster(root, site) as cluster:
+            with cluster_of(root, site) as cluster:
                 for scenario in site.scenarios:
                     _write(release, scenario.name, {**_about(root, site, cluster), **record(cluster, scenario)})
                     sys.stdout.write(f"{release} {scenario.name}\n")
@@ -59,7 +59,8 @@ def main(releases: Sequence[str]) -> None:
 
 
 @contextmanager
-def _cluster(root: SlurmRoot, site: Site) -> Iterator[HookCluster]:
+def cluster_of(root: SlurmRoot, site: Site) -> Iterator[HookCluster]:
+    """The site, live, with recorders, its nodes registered."""
     with tempfile.TemporaryDirectory() as folder:
         machines = {node: Machine.make(Path(folder, node), site.machine) for node in site.nodes}
         for machine in machines.values():
