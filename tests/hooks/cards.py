@@ -95,7 +95,7 @@ def view(name: str, *devices: Device, alive: bool = True, uid: int = UID, shm: i
 class Recorded:
     """One run of a hook, or of a task, under real Slurm (testbed/hooks/record.py).
 
-    `opened`: the cards' files that it could open. `devices`: its node's, by Slurm's number.
+    `opened`: the device files that it could open. `devices`: its node's, by Slurm's number.
     """
 
     scenario: str
@@ -109,7 +109,7 @@ class Recorded:
     devices: dict[int, Device]
 
     def probe(self, path: str) -> str:
-        """What it would have been answered; of capability files nothing is recorded."""
+        """What it was answered."""
         return OPEN if path in self.opened else DENIED
 
 

@@ -140,7 +140,7 @@ class World:
 
     def left(self) -> list[str]:
         """What is there beyond an idle machine."""
-        _reap()
+        self._wait_for_dying()
         found = [f"file {path}" for path in _files(RUN) if path not in ("devices.json", "jobs", "mps")]
         found += [f"cgroup {name}" for name in cgroup.names()]
         found += [f"process {pid} {_command(pid)}" for pid in _pids() - {1, *self.foreign}]
@@ -164,13 +164,17 @@ class World:
         """Whatever a failed try has left, so that the next one starts from nothing."""
         for pid in _pids() - {1, *self.foreign}:
             os.kill(pid, signal.SIGKILL)
-        for _ in range(500):
-            if not _pids() - {1, *self.foreign}:
-                break
-            _reap()
-            time.sleep(0.002)
+        self._wait_for_dying()
         for name in cgroup.names():
             cgroup.remove(name)
+
+    def _wait_for_dying(self) -> None:
+        """A child that waits for its hook's word ends when the hook has, by itself and a moment later."""
+        for _ in range(200):
+            _reap()
+            if not _pids() - {1, *self.foreign}:
+                return
+            time.sleep(0.005)
 
     def foreign_gone(self) -> list[str]:
         return [f"foreign process {pid} is gone" for pid in self.foreign if pid not in _pids()]
@@ -280,6 +284,8 @@ def all_of(world: World, scenario: Scenario, kinds: tuple[str, ...], stride: int
     done = 0
     for place, kind in enumerate(kinds):
         who, how = ("child", kind.removeprefix("child-")) if kind.startswith("child-") else ("hook", kind)
+        if who == "child" and scenario.stays:
+            continue  # who asks the living daemon dies as well: it is started anew, as one that does not answer
         for number in range(CHILD_EFFECTS if who == "child" else len(counted.effects)):
             if (number + place) % stride:
                 continue
