@@ -19,6 +19,8 @@ from tests.conftest import lacking, no_hang, soak
 from tests.mps.node import unique
 
 TABLES = ["v1", "v2", "both"]
+OURS = unique("ours")
+"""In place of `hybridgpu`, which daemons of other tests use meanwhile."""
 
 
 @pytest.fixture(params=TABLES)
@@ -28,6 +30,7 @@ def bases(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     lines = Path("/proc/self/mountinfo").read_text().splitlines(keepends=True)
     (tmp_path / "mountinfo").write_text("".join(line for line in lines if any(kind in line for kind in wanted)))
     monkeypatch.setattr(cgroup, "_MOUNTS", str(tmp_path / "mountinfo"))
+    monkeypatch.setattr(cgroup, "_OURS", OURS)
     found = cgroup.hierarchies()
     if os.geteuid() != 0:
         lacking("needs root, to make cgroups")
@@ -83,15 +86,16 @@ def within(bases: list[str], pid: int) -> Iterator[None]:
 
 def test_a_process_enters_in_every_hierarchy_and_all_is_removed(bases: list[str], name: str) -> None:
     with sleeper() as pid, within(bases, pid):
-        assert cgroup.enter(name, pid) == [f"{base}/hybridgpu/{name}" for base in bases]
+        assert cgroup.enter(name, pid) == [f"{base}/{OURS}/{name}" for base in bases]
         assert cgroup.members(name) == {pid}
-        assert f"/hybridgpu/{name}" in {place[-len(f"/hybridgpu/{name}") :] for place in places(pid)}
+        assert f"/{OURS}/{name}" in {place[-len(f"/{OURS}/{name}") :] for place in places(pid)}
         assert name in cgroup.names()
         assert cgroup.empty(name) == []
-        assert cgroup.enter(name, pid) == [f"{base}/hybridgpu/{name}" for base in bases]
-    assert cgroup.empty(name) == [f"{base}/hybridgpu/{name}" for base in bases]
+        assert cgroup.enter(name, pid) == [f"{base}/{OURS}/{name}" for base in bases]
+    assert cgroup.empty(name) == [f"{base}/{OURS}/{name}" for base in bases]
     cgroup.remove(name)
     assert name not in cgroup.names()
+    assert not [base for base in bases if Path(base, OURS).exists()]
     assert cgroup.members(name) == set()
     assert cgroup.empty(name) == []
     cgroup.remove(name)
@@ -111,7 +115,7 @@ def test_children_are_members_and_a_busy_one_is_told(
                 time.sleep(0.005)
         pids = sorted(cgroup.members(name))
         inside = ", ".join(str(pid) for pid in pids)
-        with pytest.raises(Trouble, match=f"/hybridgpu/{name} cannot be removed: processes in it: {inside}"):
+        with pytest.raises(Trouble, match=f"/{OURS}/{name} cannot be removed: processes in it: {inside}"):
             cgroup.remove(name)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -123,7 +127,7 @@ def test_children_are_members_and_a_busy_one_is_told(
 def test_what_cannot_be_joined_is_left_for_the_root(bases: list[str], name: str) -> None:
     """No cgroup can be made where `hybridgpu` may have none below it; a process must not stay where it was."""
     (last,) = [Path(base) for base in bases if Path(base, "cgroup.controllers").exists()]
-    ours = last / "hybridgpu"
+    ours = last / OURS
     ours.mkdir(exist_ok=True)
     with sleeper() as pid, within(bases, pid):
         before = (ours / "cgroup.max.depth").read_text()
@@ -132,7 +136,7 @@ def test_what_cannot_be_joined_is_left_for_the_root(bases: list[str], name: str)
             joined = cgroup.enter(name, pid)
         finally:
             (ours / "cgroup.max.depth").write_text(before)
-        assert joined == [f"{base}/hybridgpu/{name}" for base in bases if base != str(last)]
+        assert joined == [f"{base}/{OURS}/{name}" for base in bases if base != str(last)]
         assert not any(unique("elsewhere") in place for place in places(pid))
 
 
@@ -140,7 +144,24 @@ def test_a_process_that_is_gone_enters_nothing(bases: list[str], name: str) -> N
     with sleeper() as pid:
         pass
     assert cgroup.enter(name, pid) == []
-    assert cgroup.empty(name) == [f"{base}/hybridgpu/{name}" for base in bases]
+    assert cgroup.empty(name) == [f"{base}/{OURS}/{name}" for base in bases]
+
+
+def test_it_is_made_again_below_a_folder_that_is_taken_away(
+    bases: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, taken = os.mkdir, []
+
+    def race(path: str, mode: int) -> None:
+        if path.endswith(name) and path not in taken:
+            taken.append(path)
+            Path(path).parent.rmdir()
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", race)
+    with sleeper() as pid:
+        assert cgroup.enter(name, pid) == taken
+    assert len(taken) == len(bases)
 
 
 def test_daemons_come_and_go_beside_each_other(bases: list[str]) -> None:

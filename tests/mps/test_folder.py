@@ -476,6 +476,7 @@ def test_its_owner_may_do_what_he_likes_meanwhile(seed: int, place: Path) -> Non
     outside.chmod(0o777)
     for path in (top, top / "a", top / "b"):
         path.mkdir()
+        path.chmod(0o777)
         os.chown(path, USER, GROUP)
     users = [as_user(restless(top, outside, 2 * seed + number)) for number in range(2)]
     try:

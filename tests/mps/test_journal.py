@@ -109,10 +109,20 @@ def test_what_is_planted_in_its_place_is_left_alone(
     log = Path(settings.log)
     log.parent.mkdir()
     make(log)
-    before = sorted(tmp_path.rglob("*"))
+    before, begun = sorted(tmp_path.rglob("*")), time.monotonic()
     with no_hang():
         journal.note(settings, "prolog", job=1)
+    assert time.monotonic() - begun < 10
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_nobody_listens_to_a_fifo_in_its_place(settings: Settings) -> None:
+    Path(settings.log).parent.mkdir()
+    os.mkfifo(settings.log)
+    reader = os.open(settings.log, os.O_RDONLY | os.O_NONBLOCK)
+    journal.note(settings, "prolog", job=1)
+    assert os.read(reader, 100) == b""
+    os.close(reader)
 
 
 @pytest.mark.parametrize("path", ["", "\0", "/", "/proc/no/hooks.log", "/no/such/folder/hooks.log"])

@@ -123,9 +123,9 @@ def test_nothing_of_a_strange_parent_is_inherited(place: Path) -> None:
                 signal.signal(number, signal.SIG_IGN)
             with suppress(PermissionError):  # where even root may not
                 Path("/proc/self/oom_score_adj").write_text("-500")
+            lock = fcntl.fcntl(os.open(place, os.O_RDONLY), fcntl.F_DUPFD, 10)
             for descriptor in range(3):
                 os.close(descriptor)
-            lock = os.open(place, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.set_inheritable(lock, True)
             os.dup2(lock, 3)
@@ -178,7 +178,7 @@ def test_the_log_goes_on_where_it_ended(place: Path) -> None:
     end(process)
 
 
-def fifo_with_reader(path: Path) -> None:
+def fifo(path: Path) -> None:
     os.mkfifo(path)
     os.chown(path, USER, GROUP)
 
@@ -192,13 +192,19 @@ def roots_file(path: Path) -> None:
     path.chmod(0o644)
 
 
-@pytest.mark.parametrize("make", [fifo_with_reader, link_to_mine, Path.mkdir, roots_file])
-def test_whatever_a_user_puts_for_the_log_the_daemon_runs(make: Callable[[Path], None], place: Path) -> None:
+@pytest.mark.parametrize("make", [fifo, link_to_mine, Path.mkdir, roots_file])
+@pytest.mark.parametrize("read", [False, True])
+def test_whatever_a_user_puts_for_the_log_the_daemon_runs(
+    make: Callable[[Path], None], read: bool, place: Path
+) -> None:
     (place / "other").write_text("kept")
     (place / "other").chmod(0o666)
-    make(place / "log" / "control.log")
+    log = place / "log" / "control.log"
+    make(log)
+    reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK) if read else os.open("/", os.O_RDONLY)
     with no_hang():
         process = begin(place, "echo x; exec sleep 60")
+    os.close(reader)
     try:
         assert Path(f"/proc/{process.pid}/fd/1").readlink() == Path("/dev/null")
         assert (place / "other").read_text() == "kept"
@@ -344,6 +350,14 @@ def test_one_that_does_not_end_is_killed(script: str) -> None:
     assert status is None
     assert len(output) <= 65536
     assert time.monotonic() - begun < 5
+
+
+def test_its_end_is_told_also_where_nobody_wants_to_hear_of_children() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert ask("exit 7") == (7, b"")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_what_it_leaves_running_is_not_waited_for() -> None:
