@@ -111,6 +111,25 @@ def test_the_sites_own_is_merged(tmp_path: Path) -> None:
     assert not any("hybridgpu" in line for line in settings(plain))
 
 
+@pytest.mark.parametrize(
+    ("mode", "slurm", "flags"),
+    [
+        ("mps, replicas: 4", "", ["PrologFlags=Contain"]),
+        ("exclusive, mps: {wholeGpuJobs: true}", "", ["PrologFlags=Contain"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", "", ["PrologFlags=Alloc"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", site: {prologFlags: [Serial]}", ["PrologFlags=Serial,Alloc"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", autoDetect: nvml", []),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", hooks: {enabled: false}", []),
+        ("exclusive", "", []),
+    ],
+)
+def test_the_hooks_run_before_a_job_and_not_at_its_first_step(
+    tmp_path: Path, mode: str, slurm: str, flags: list[str]
+) -> None:
+    made = site(tmp_path, inventory(f"gpu1 dgx {mode}", slurm=f'version: "24.11"{slurm}'))
+    assert [line for line in settings(made) if line.startswith("PrologFlags")] == flags
+
+
 def test_gpu_conf_says_where_the_sites_own_task_prolog_goes(tmp_path: Path) -> None:
     link = "#   ln -s /opt/t.sh /etc/slurm/taskprolog.d/90-site\n"
     told = {
