@@ -128,6 +128,7 @@ def test_nothing_of_a_strange_parent_is_inherited(place: Path) -> None:
                 os.close(descriptor)
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.set_inheritable(lock, True)
+            assert ask("cat; echo b >&2", "a\n") == (0, b"a\nb\n")
             os.dup2(lock, 3)
             os.dup2(lock, 700)
             begin(place, TELL)
