@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.hooks.live.jobs import Job
-from tests.hooks.live.seen import Daemon, Device, Granted
+from tests.hooks.live.seen import Device, Granted
 from tests.hooks.live.site import WITH_DAEMONS
 
 MPS = "/run/hybridgpu/mps"
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 PERCENTAGE, PIPE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PIPE_DIRECTORY"
 VISIBLE, MEMORY = "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 MIB = 1 << 20
@@ -60,7 +59,8 @@ def with_grant(job: Job, tasks: Sequence[Mapping[str, Any]], grants: Sequence[Gr
 def tasks_wrong(tasks: Sequence[Told], site: Site) -> list[str]:
     """What is wrong with one job's tasks, a line each."""
     wrong: list[str] = []
-    beside = Counter(task.step for task in tasks)
+    numbers = {(task.step, task.environment["SLURM_PROCID"]) for task in tasks}
+    beside = Counter(step for step, _ in numbers)
     for task in tasks:
         expected = _environment(task, site, beside[task.step])
         seen = {name: task.environment.get(name) for name in expected}
@@ -83,14 +83,18 @@ def _environment(task: Told, site: Site, beside: int) -> dict[str, str | None]:
     uuids = visible(task, site)
     if share is not None:
         (device,) = (known[index] for index in grant.indices)
-        name = f"u{grant.uid}-{device.index}"
         limit = None if site.lost else f"0={device.memory * share // 100 // beside // MIB}M"
         percentage = None if site.lost else str(share)
-        return {PIPE: f"{MPS}/{name}/pipe", VISIBLE: device.uuid, PERCENTAGE: percentage, MEMORY: limit}
+        return {
+            PIPE: f"{MPS}/u{grant.uid}-{device.index}/pipe",
+            VISIBLE: device.uuid,
+            PERCENTAGE: percentage,
+            MEMORY: limit,
+        }
     pipe = None
     if uuids and grant.node in WITH_DAEMONS:
         first = next(device for device in known.values() if device.uuid == uuids[0])
-        (name,) = [name for name, indices in served([grant], site) if first.index in indices] or [""]
+        name = next((name for name, indices in served([grant], site) if first.index in indices), None)
         pipe = f"{MPS}/{name}/pipe" if name else None
     given = task.environment["SITE_GIVEN"]
     unchanged = None if given == "unset" else given
@@ -99,19 +103,23 @@ def _environment(task: Told, site: Site, beside: int) -> dict[str, str | None]:
 
 
 def visible(task: Told, site: Site) -> list[str]:
-    """The UUIDs that a task has, in order; what it is of its job's devices is in `tasks` told by Slurm's own word.
+    """The UUIDs that a task has, in order.
 
-    A task that has all of its job's has them in Slurm's order. Of the others: by position, or by what it can open.
+    A task that has all of its job's has them in Slurm's order. Of the others it is told by what Slurm gave them: where
+    nothing confines them Slurm's own numbers, else positions among what they can open. Instances of one card can't be
+    told so: there `_parts_wrong` is the judge.
     """
     known = site.devices[task.grant.node]
     mine = [known[index] for index in task.grant.indices]
     if task.job.whole_node:
         return []
-    if task.job.positions:
+    given = task.environment["SITE_GIVEN"].split(",")
+    if task.job.positions and site.confined:
         return [mine[place].uuid for place in task.job.positions[int(task.environment["SLURM_PROCID"])]]
+    if task.job.positions or (task.job.sees and not site.confined):
+        return [known[int(index)].uuid for index in given]
     if task.job.sees:
-        given = task.environment["SITE_GIVEN"].split(",")
-        if site.confined and not any(device.instance for device in mine):
+        if not any(device.instance for device in mine):
             mine = [device for device in mine if task.seen["devices"][device.file] != "EPERM"]
             return [mine[int(place)].uuid for place in given]
         seen = task.environment[VISIBLE].split(",")
@@ -141,7 +149,11 @@ def _parts_wrong(tasks: Sequence[Told], site: Site) -> list[str]:
 
 
 def served(grants: Sequence[Granted], site: Site) -> list[tuple[str, tuple[int, ...]]]:
-    """The daemons that these grants, all of one node, need: name and Slurm's numbers of the devices."""
+    """The daemons that these grants, all of one node, need: name and Slurm's numbers of the devices.
+
+    Of a job with whole cards and instances the prolog is told the instances only, for Slurm keeps one type (run on
+    22.05, 24.11 and 26.05).
+    """
     found: dict[str, tuple[int, ...]] = {}
     for grant in grants:
         known = site.devices[grant.node]
@@ -149,21 +161,7 @@ def served(grants: Sequence[Granted], site: Site) -> list[tuple[str, tuple[int, 
             found[f"u{grant.uid}-{'+'.join(map(str, grant.indices))}"] = grant.indices
         elif grant.node in WITH_DAEMONS:
             whole = tuple(index for index in grant.indices if not known[index].instance)
-            instances = [(index,) for index in grant.indices if known[index].instance]
-            for group in [*([whole] if whole else []), *instances]:
+            instances: list[tuple[int, ...]] = [(index,) for index in grant.indices if known[index].instance]
+            for group in instances or ([whole] if whole else []):
                 found[f"j{grant.job}-{'+'.join(map(str, group))}"] = group
     return sorted(found.items())
-
-
-def daemon_wrong(daemon: Daemon, uid: int, uuids: Sequence[str], name: str) -> list[str]:
-    """What is wrong with a daemon's process."""
-    environment = {
-        "PATH": PATH,
-        VISIBLE: ",".join(uuids),
-        PIPE: f"{MPS}/{name}/pipe",
-        "CUDA_MPS_LOG_DIRECTORY": f"{MPS}/{name}/log",
-    }
-    places = {path for hierarchy, path in daemon.process.cgroup.items() if hierarchy}
-    seen = [daemon.process.environment, daemon.process.uid, daemon.gids, places, daemon.process.state]
-    expected = [environment, uid, (uid,) * 5, {f"/hybridgpu/{name}"}, daemon.process.state]
-    return [f"{name}: {one}, expected {two}" for one, two in zip(seen, expected, strict=True) if one != two]

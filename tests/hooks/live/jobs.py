@@ -14,9 +14,9 @@ class Job:
     """A command line of sh, run as `user`.
 
     `nodes`: where it runs; a cluster without them leaves it out. `tells`: how often a task of it tells. `share`: the
-    percentage that its tasks have, `shares`: where it depends on the node. `sees`: how many devices each task has, none of them twice; empty where each has
-    all of the job's. `positions`: by the task's number, which of the job's devices it has. `whole_node`: its prolog is
-    told all GPUs, its tasks none. `both_types`: whole cards and instances, of which a prolog is told one type only.
+    percentage that its tasks have, `shares`: where it depends on the node. `sees`: how many devices each task has, none
+    of them twice; empty where each has all of the job's. `positions`: by the task's number, which of the job's devices
+    it has. `whole_node`: its prolog is told all GPUs, its tasks none.
     """
 
     name: str
@@ -29,14 +29,13 @@ class Job:
     positions: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     user: str = "alice"
     whole_node: bool = False
-    both_types: bool = False
 
 
 QUIET = "--quiet --immediate=40"
-BATCH = "sbatch --wait --output=/dev/null"
+BATCH = "sbatch --output=/dev/null"
 
 PAIRS = tuple(
-    Job(f"{user}-{place}", f"{BATCH} -w m1 --gres=mps:20 --wrap 'HOLD'", ("m1",), share=20, user=user)
+    Job(f"{user}-{place}", f"{BATCH} -w m3 --gres=mps:20 --wrap 'HOLD'", ("m3",), share=20, user=user)
     for user in ("alice", "bob")
     for place in ("first", "second")
 )
@@ -125,7 +124,7 @@ WHOLE = (
         user="bob",
     ),
     Job("whole-node", f"srun {QUIET} -w w5 --exclusive HOLD", ("w5",), whole_node=True),
-    Job("whole-mps-node", f"srun {QUIET} -w m3 --exclusive HOLD", ("m3",), whole_node=True),
+    Job("whole-mps-node", f"srun {QUIET} -w m4 --exclusive HOLD", ("m4",), whole_node=True),
     Job(
         "het-whole",
         f"srun {QUIET} -w w4 --gres=gpu:1 HOLD : -w c2 --gres=gpu:a100-sxm4-80gb:1 HOLD",
@@ -157,7 +156,6 @@ _INSTANCES = tuple(
             f"card-and-3g-{node}",
             f"srun {QUIET} -w {node} --gres=gpu:a100-sxm4-80gb:1,gpu:3g.40gb:1 HOLD",
             (node,),
-            both_types=True,
         ),
     )
 )

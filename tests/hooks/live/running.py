@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from testbed.hooks.cluster import HookCluster
+from testbed.slurm.grant import record
+from testbed.slurm.namespace import Broken, attempts
 from tests.hooks.live.jobs import Job
 
 _HOLD = """\
@@ -71,8 +73,25 @@ class Running:
         """Let a job end."""
         os.close(self._locks.pop(name))
 
+    def waiting(self) -> tuple[str, ...]:
+        """The jobs that were not let go."""
+        return tuple(self._locks)
+
+    def failed(self) -> list[str]:
+        """Jobs that did not end well, of all of the cluster that Slurm remembers."""
+        seen = map(record, self.cluster.scontrol("-o", "show", "job").splitlines())
+        return [f"{one['JobId']} {one['Command']} {one['JobState']}" for one in seen if one["JobState"] != "COMPLETED"]
+
     def output(self, name: str) -> str:
         """What a job's command has printed, once it has ended; AssertionError where it failed."""
         done = self._done[name].result()
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
+
+
+def wait_idle(cluster: HookCluster, timeout: float = 60) -> None:
+    """Until no job is left, its epilogs over. Raises Broken."""
+    for _ in attempts(timeout):
+        if not cluster.inside.run(["squeue", "--noheader"]).stdout.strip():
+            return
+    raise Broken("jobs do not end\n" + cluster.logs())

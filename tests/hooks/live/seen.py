@@ -36,7 +36,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a job has on one node. `leader`: the het job's id, or its own. `kinds`: names of its GRES; `indices`: whose."""
+    """What a job has on one node. `leader`: the het job's id, or its own. `kinds`: the names of its GRES."""
 
     job: int
     leader: int

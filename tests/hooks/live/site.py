@@ -1,4 +1,4 @@
-"""Live clusters for tests of hooks: one inventory with a node of each kind, in the variations that Slurm's facts ask for.
+"""Live clusters for tests of hooks: an inventory with a node of each kind, varied as Slurm's facts ask for.
 
 Each node's cards have minor numbers in another order than PCI's, and one card's compute mode is not the default.
 """
@@ -18,7 +18,7 @@ from testbed.hooks import cgroups
 from testbed.hooks.cluster import HookCluster
 from testbed.hooks.inventory import inventory
 from testbed.hooks.site import rendered
-from testbed.slurm.root import SlurmRoot
+from testbed.slurm.root import SUITES, SlurmRoot
 from tests.conftest import lacking
 from tests.simulated import load_driver, nvml
 
@@ -40,6 +40,7 @@ NODES = {
     "m1": "{mode: mps}",
     "m2": "{mode: mps}",
     "m3": "{mode: mps}",
+    "m4": "{mode: mps}",
     "w1": _WHOLE,
     "w2": _WHOLE_EXCLUSIVE,
     "w3": _WHOLE,
@@ -71,12 +72,17 @@ echo "export SITE_CAME_LAST=yes"
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One way to configure a cluster. `settings`: lines behind slurm.conf, where they win; `files` as in Cluster."""
+    """One way to configure a cluster. `settings`: lines behind slurm.conf, where they win; `files` as in Cluster.
+
+    `releases`: those that know the settings. `contained`: an extern step of each job is on each of its nodes.
+    """
 
     name: str
     nodes: tuple[str, ...] = tuple(NODES)
     settings: str = ""
     confined: bool = True
+    releases: tuple[str, ...] = tuple(SUITES)
+    contained: bool = True
     files: Mapping[str, str] = field(default_factory=dict)
 
 
