@@ -22,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hybridgpu.hooks import epilog, prolog
+from hybridgpu.hooks import sweep as hook_sweep
 from hybridgpu.mps import cgroup, daemon, sweep
 from hybridgpu.mps.computemode import ComputeModes
 from hybridgpu.mps.process import boot_id
@@ -90,6 +91,8 @@ SCENARIOS = {
     "first-of-two-epilog": Scenario("epilog", OVER, (OVER, SECOND), (SECOND,)),
     "whole-epilog": Scenario("epilog", WHOLE_OVER, (WHOLE_OVER,)),
     "mig-epilog": Scenario("epilog", CUT_OVER, (CUT_OVER,), mode="mig"),
+    "whole-sweep": Scenario("sweep", WHOLE_OVER, (WHOLE_OVER,)),
+    "mig-sweep": Scenario("sweep", CUT_OVER, (CUT_OVER,), mode="mig"),
 }
 
 
@@ -221,7 +224,7 @@ def run_hook(
         effects.begin()
         code = 70
         try:
-            code = (prolog if hook == "prolog" else epilog).run(world.settings, environment)
+            code = _hook(world, hook, environment)
         except BaseException as bug:  # what a hook must not do is told, not raised
             os.write(2, f"raised {type(bug).__name__}: {bug}".encode())
         effects.ours = lambda: False
@@ -238,6 +241,12 @@ def run_hook(
     return Ended(status, names, uncounted, said)
 
 
+def _hook(world: World, hook: str, environment: Environment) -> int:
+    if hook == "sweep":
+        return hook_sweep.run(world.settings, lambda _: None, 0)
+    return prolog.run(world.settings, environment) if hook == "prolog" else epilog.run(world.settings, environment)
+
+
 def attempt(world: World, scenario: Scenario, at: int | None, how: str, who: str = "hook") -> tuple[Ended, list[str]]:
     """One try; gives how the hook ended, and what is wrong afterwards."""
     world.lay_out(scenario.mode)
@@ -251,7 +260,7 @@ def attempt(world: World, scenario: Scenario, at: int | None, how: str, who: str
     if ended.said.startswith("raised "):
         wrong.append(ended.said)
     died = ended.status == -signal.SIGKILL
-    if died or how in ("ENOSPC", "EROFS") or (ended.status and scenario.hook == "epilog"):
+    if died or how in ("ENOSPC", "EROFS") or (ended.status and scenario.hook != "prolog"):
         # A hook that failed by one call alone has cleaned behind itself; else the sweep does, once.
         wrong += [f"sweep: {a.what} {a.name}: {a.why}" for a in sweep.sweep(world.settings, 0) if a.failed]
     if scenario.hook == "prolog" and (ended.status == 0 or world.holds(scenario.environment)):
