@@ -271,21 +271,21 @@ def test_a_task_may_have_what_it_likes_in_its_environment(node: Node) -> None:
     node.call(PROLOG, SHARE)
     evil = "import os\nos.system('touch /tmp/evil')\n"
     for name in ("json", "os", "sitecustomize", "hybridgpu", "usercustomize"):
-        node.inside.write(f"/home/alice/evil/{name}.py", evil, owner=USER.uid)
+        node.inside.write(f"/srv/alice/{name}.py", evil, owner=USER.uid)
     for name in ("python3", "hybridgpu-hook", "sh", "mkdir"):
-        node.inside.write(f"/home/alice/evil/{name}", "#!/bin/sh\ntouch /tmp/evil\n", mode=0o755, owner=USER.uid)
+        node.inside.write(f"/srv/alice/{name}", "#!/bin/sh\ntouch /tmp/evil\n", mode=0o755, owner=USER.uid)
     hostile = {
-        "PATH": "/home/alice/evil",
-        "PYTHONPATH": "/home/alice/evil",
-        "PYTHONHOME": "/home/alice/evil",
-        "PYTHONSTARTUP": "/home/alice/evil/os.py",
+        "PATH": "/srv/alice",
+        "PYTHONPATH": "/srv/alice",
+        "PYTHONHOME": "/srv/alice",
+        "PYTHONSTARTUP": "/srv/alice/os.py",
         "PYTHONINSPECT": "1",
         "PYTHONMALLOC": "debug",
         "PYTHONWARNINGS": "error",
-        "HOME": "/home/alice/evil",
-        "LD_LIBRARY_PATH": "/home/alice/evil",
+        "HOME": "/srv/alice",
+        "LD_LIBRARY_PATH": "/srv/alice",
         "IFS": "/",
-        "ENV": "/home/alice/evil/sh",
+        "ENV": "/srv/alice/sh",
         "SLURM_JOB_NAME": "x\nexport LD_PRELOAD=/tmp/evil.so",
         "SLURM_RESTART_COUNT": "7",
         "SPANK_SLURM_JOB_ID": "13",

@@ -339,9 +339,9 @@ def test_sites_own_task_prologs_run_in_order_with_the_tasks_environment(root: Sm
     root.write("etc/slurm/taskprolog.d/20-README", "echo not run\n")
     (root.path / "etc/slurm/taskprolog.d/30-dead").symlink_to("/nowhere")
     (root.path / "etc/slurm/taskprolog.d/40-folder").mkdir()
-    done = root.call("all-taskprologs", {"PATH": "/home/u/bin", "script": "mine"})
+    done = root.call("all-taskprologs", {"PATH": "/srv/u/bin", "script": "mine"})
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "export PATH=/opt:/home/u/bin mine\nours\nprint last\n"
+    assert done.stdout == "export PATH=/opt:/srv/u/bin mine\nours\nprint last\n"
 
 
 def test_the_first_task_prolog_that_fails_ends_it(root: SmallRoot) -> None:
