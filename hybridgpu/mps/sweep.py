@@ -113,6 +113,7 @@ class _Ended:
     def __init__(self, pause: float) -> None:
         self._pause = pause
         self._boot = boot_id()
+        self._began = time.time()
         self._first = look()
         self._second: Look | None = None
 
@@ -134,8 +135,8 @@ class _Ended:
         return _let_go(settings, record) or self._without_step(record.job, record.conf, record.since)
 
     def _without_step(self, number: int, conf: str, since: float) -> str | None:
-        if number in self._first.jobs or not contained(conf, since):
-            return None
+        if since >= self._began or number in self._first.jobs or not contained(conf, since):
+            return None  # a job that began since has not been looked for
         if self._second is None:
             time.sleep(self._pause)
             self._second = look()

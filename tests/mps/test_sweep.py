@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -161,6 +162,31 @@ def test_only_the_ended_ones_hold_is_taken_of_a_shared_daemon(settings: Settings
         assert lives(settings, name)
         assert daemon.held_by(settings, LATER + 1) == [name]
     assert ("daemon", name) in told(settings)
+
+
+def test_a_job_that_begins_during_a_sweep_keeps_its_hold(settings: Settings) -> None:
+    """Of the two looks neither could have shown it: another, ended job made the sweep wait."""
+    conf = slurm_conf(settings, "Contain")
+    ended, shared = unique("a"), unique("b")
+    for name, number in ((ended, LATER), (shared, LATER + 1)):
+        daemon.hold(settings, Wanted(name, UID, UID, [device()], False), number, 0, conf)
+        daemon.ready(settings, name, number)
+
+    def begin() -> None:
+        daemon.hold(settings, Wanted(shared, UID, UID, [device()], False), LATER + 2, 0, conf)
+        daemon.ready(settings, shared, LATER + 2)
+        job.write(settings, Job(LATER + 2, 0, UID, UID, (0,), conf=conf))
+
+    with process(f"slurmstepd: [{LATER + 1}.extern]"):
+        prolog = threading.Timer(0.3, begin)
+        prolog.start()
+        done = sweep(settings, 1.0)
+        prolog.join()
+    mine = [(action.what, action.name) for action in done if "/cgroup/" not in action.name]
+    assert mine == [("holder", f"{ended}/{LATER}"), ("daemon", ended)]
+    assert daemon.held_by(settings, LATER + 2) == [shared]
+    daemon.release(settings, shared, LATER + 2, 0)
+    daemon.release(settings, shared, LATER + 1, 0)
 
 
 def test_after_a_reboot_all_goes(settings: Settings) -> None:
