@@ -23,6 +23,14 @@ _ATTEMPTS = 10
 _BUSY_SECONDS = 1.0
 """How long an emptied cgroup may go on being busy: the kernel lets go of a process some time after it has ended."""
 
+_FREEZERS = (
+    ("freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"),
+    ("cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"),
+)
+"""v1 and v2: the file to write, what stops, what lets go, the file that tells, and what it says once all is frozen."""
+
+_FREEZE_SECONDS = 1.0
+
 
 def hierarchies() -> list[str]:
     """The folder of each hierarchy that is mounted here for writing: v1's one a controller, v2's one for all."""
@@ -75,6 +83,33 @@ def empty(name: str) -> list[str]:
     """The folders of the cgroup of this name; none where a process is in one of them."""
     folders = [folder for base in hierarchies() if os.path.isdir(folder := _path(base, name))]
     return [] if members(name) else folders
+
+
+class Frozen:
+    """Within its block nothing in the cgroup of this name runs, where the kernel has a freezer, and so nothing forks.
+
+    What is signalled meanwhile gets it at the end (v1), or at once (v2). Waits a second at most for what the kernel
+    holds; a block that is cut off leaves it frozen, and the next one thaws it.
+    """
+
+    __slots__ = ("_folders",)
+
+    def __init__(self, name: str) -> None:
+        self._folders = [_path(base, name) for base in hierarchies()]
+
+    def __enter__(self) -> None:
+        end = time.monotonic() + _FREEZE_SECONDS
+        for folder in self._folders:
+            for file, stop, _, told, frozen in _FREEZERS:
+                if os.path.exists(f"{folder}/{file}") and _written(f"{folder}/{file}", stop):
+                    while frozen not in _read(f"{folder}/{told}") and time.monotonic() < end:
+                        time.sleep(0.001)
+
+    def __exit__(self, *_: object) -> None:
+        for folder in self._folders:
+            for file, _stop, go, _told, _frozen in _FREEZERS:
+                if os.path.exists(f"{folder}/{file}"):
+                    _written(f"{folder}/{file}", go)
 
 
 def remove(name: str) -> None:

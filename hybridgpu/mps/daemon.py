@@ -269,20 +269,28 @@ def _stop(settings: Settings, name: str, folder: str, state: State | None) -> No
     if state is not None and state.identity is not None and alive(state.identity):
         _ask_to_quit(settings, folder, state)
         wait_gone([state.identity], min(1.0, settings.quit_seconds))
+    wait_gone(_signalled(name, ours, state, _SIGTERM), min(1.0, settings.kill_seconds))
+    end = time.monotonic() + settings.kill_seconds
     left: list[Identity] = []
-    for number, seconds in ((_SIGTERM, min(1.0, settings.kill_seconds)), (_SIGKILL, settings.kill_seconds)):
-        end = time.monotonic() + seconds
-        # Looked at anew as long as there is time: what its user lets it start may have children by then.
-        while left := [process for process in {*ours, *_processes(name, state)} if alive(process)]:
-            for process in left:
-                signal_it(process, number)
-            if time.monotonic() >= end or wait_gone(left, end - time.monotonic()):
-                break
+    while cgroup.members(name) or any(alive(process) for process in ours):
+        with cgroup.Frozen(name):  # so that this is all, however fast its user lets it fork
+            left = _signalled(name, ours, state, _SIGKILL)
+        left = wait_gone(left, settings.kill_seconds)
+        if left or time.monotonic() >= end:
+            break
     if left:
         pids = ", ".join(str(process.pid) for process in left)
         raise Trouble(
             f"daemon {name}: process {pids} does not end on SIGKILL: the driver holds it; the node needs a look"
         )
+
+
+def _signalled(name: str, ours: set[Identity], state: State | None, number: int) -> list[Identity]:
+    """Signal what is the daemon's and lives, and give it."""
+    left = [process for process in {*ours, *_processes(name, state)} if alive(process)]
+    for process in left:
+        signal_it(process, number)
+    return left
 
 
 def _ask_to_quit(settings: Settings, folder: str, state: State) -> None:

@@ -19,6 +19,28 @@ from hybridgpu.mps.state import State, holders, read_state, write_state
 from hybridgpu.mps.trouble import Trouble
 from tests.mps.node import UID, device, node, running, unique
 
+CHAIN = b"""\
+#include <signal.h>
+#include <unistd.h>
+int main(void)
+{
+    int number;
+    sigset_t begin;
+    sigemptyset(&begin);
+    sigaddset(&begin, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &begin, 0);
+    sigwait(&begin, &number);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN);
+    for (int chains = 0; chains < 4 && fork(); chains++)
+        ;
+    for (;;)
+        if (fork() > 0)
+            _exit(0);
+}
+"""
+"""Ends and goes on in a child, for ever: whoever looks for its pid comes too late."""
+
 pytestmark = pytest.mark.slurm
 """Its program comes from the roots."""
 
@@ -215,6 +237,19 @@ def test_one_that_ignores_quit_and_sigterm_is_killed_with_its_children(settings:
     name = unique("u")
     assert daemon.hold(settings, wanted(name), 7, 0) == "started"
     assert len(cgroup.members(name)) == 2
+    assert daemon.release(settings, name, 7, 0) == "stopped"
+    assert nothing_left(settings, name)
+
+
+def test_what_forks_faster_than_it_is_looked_at_is_killed(settings: Settings) -> None:
+    name, program = unique("u"), Path(settings.run).parent / "chain"
+    subprocess.run(["gcc", "-x", "c", "-o", str(program), "-"], input=CHAIN, check=True)
+    daemon.hold(settings, wanted(name), 7, 0)
+    chain = subprocess.Popen([str(program)], user=UID, process_group=0)
+    cgroup.enter(name, chain.pid)
+    os.kill(chain.pid, signal.SIGUSR1)
+    chain.wait()
+    assert cgroup.members(name)
     assert daemon.release(settings, name, 7, 0) == "stopped"
     assert nothing_left(settings, name)
 
