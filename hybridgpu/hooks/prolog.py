@@ -1,7 +1,8 @@
 """The prolog of a job that gets MPS daemons: they run, the job holds them and is recorded, or nothing is left.
 
-A share without a daemon would run as if it had the whole card, so trouble fails its prolog with the reason. A job with
-whole devices can do without: it runs, and the log says why. Never waits without end, calls no Slurm (facts of its
+A share without a daemon would run as if it had the whole card, so trouble fails its prolog with the reason; unless its
+user may be why: then the record refuses its tasks, for nobody may drain a node at will. A job with whole devices can do
+without: it runs, and the log says why. Never waits without end, calls no Slurm (facts of its
 contract: S:src/plugins/prep/script/prep_script_slurmd.c).
 """
 
@@ -11,7 +12,7 @@ from hybridgpu.hooks import environment
 from hybridgpu.hooks.told import Told, reason
 from hybridgpu.mps import daemon, devicemap, job
 from hybridgpu.mps.process import boot_id
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +28,17 @@ _EXCLUSIVE_PROCESS = "exclusive_process"
 
 
 def run(settings: Settings, environ: Mapping[str, str]) -> int:
-    """Serve the job that `environ` is of. Gives the exit code: 1 where a share has no daemon, else 0."""
+    """Serve the job that `environ` is of. Gives the exit code: 1 where the node can start no share's daemon."""
     told = Told(settings, "prolog", environ)
     share = environment.PERCENTAGE in environ
     try:
         request = environment.read(environ)
         told.outcome(_serve(settings, request))
+    except ByUser as problem:
+        told.outcome([("refused", "")] if share else [("without-mps", "")])
+        told.also(reason(problem))
+        if not _record_alone(settings, environ, told) and share:
+            return told.failed("and nothing would keep its tasks from the whole card")
     except (Trouble, OSError) as problem:
         if share:
             return told.failed(reason(problem))
@@ -84,7 +90,8 @@ def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
             daemon.ready(settings, each.name, request.job)
     except (Trouble, OSError) as problem:
         worse = _undo(settings, record)
-        raise Trouble("; ".join([reason(problem), *worse])) from problem
+        kind = ByUser if isinstance(problem, ByUser) and not worse else Trouble
+        raise kind("; ".join([reason(problem), *worse])) from problem
     return outcomes
 
 
@@ -115,8 +122,8 @@ def _undo(settings: Settings, record: job.Job) -> list[str]:
     return problems
 
 
-def _record_alone(settings: Settings, environ: Mapping[str, str], told: Told) -> None:
-    """The record of a job that goes on without daemons, for its task prolog; the job does not fail for it."""
+def _record_alone(settings: Settings, environ: Mapping[str, str], told: Told) -> bool:
+    """The record of a job without daemons, for its task prolog; whether it is written."""
     try:
         request = environment.read(environ)
         try:
@@ -124,9 +131,11 @@ def _record_alone(settings: Settings, environ: Mapping[str, str], told: Told) ->
         except Trouble:
             mode = ""
         job.write(settings, _record(request, mode, []))
+        return True
     except (Trouble, OSError) as problem:
         if reason(problem) not in told.why:
             told.also(reason(problem))
+        return False
 
 
 def _record(request: Request, mode: str, daemons: list[daemon.Wanted]) -> job.Job:

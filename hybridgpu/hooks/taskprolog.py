@@ -193,7 +193,9 @@ def _entries(task: Task, record: job.Job, node: Node, alone: bool = False) -> li
 
 def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list[str]:
     """The way to a daemon that serves these devices, from where the task is. Raises Trouble."""
-    view = node.daemon(name) if name else None
+    if not name:
+        raise Trouble(f"job {record.job} has no MPS daemon here: processes of its user stood in the way of its start")
+    view = node.daemon(name)
     if view is None or not view.alive or view.uid != record.uid:
         raise Trouble(f"the MPS daemon of job {record.job} does not run any more")
     if not {device.uuid for device in view.devices} >= {entries[0].device.uuid}:

@@ -17,7 +17,17 @@ from hybridgpu.mps.devicemap import Device
 from hybridgpu.mps.folder import remove_tree, root_folder, user_folder
 from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.mount import limit
-from hybridgpu.mps.process import Identity, alive, boot_id, descendants, identify, signal_it, wait_gone
+from hybridgpu.mps.process import (
+    Identity,
+    alive,
+    boot_id,
+    descendants,
+    identify,
+    pids,
+    signal_it,
+    uid,
+    wait_gone,
+)
 from hybridgpu.mps.state import (
     HOLDERS,
     LOG,
@@ -32,7 +42,7 @@ from hybridgpu.mps.state import (
     write_holder,
     write_state,
 )
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +108,8 @@ def view(settings: Settings, name: str) -> View | None:
 def hold(settings: Settings, wanted: Wanted, job: int, restart: int, conf: str = "") -> str:
     """Let a job hold the daemon, started where it does not run: `started`, `joined` or `restarted`.
 
-    The hold counts for this hook alone until `ready`. Raises Trouble where there is no daemon in the end, and OSError;
-    then the job holds nothing, and a daemon without holders is gone.
+    The hold counts for this hook alone until `ready`. Raises Trouble where there is no daemon in the end, ByUser where
+    the job's user may be why, and OSError; then the job holds nothing, and a daemon without holders is gone.
     """
     root_folder(settings.run)
     root_folder(settings.daemons)
@@ -171,8 +181,7 @@ def _held(settings: Settings, wanted: Wanted, folder: str, holder: Holder) -> st
     if state is not None and not _fits(state, wanted):
         jobs = ", ".join(str(other.job) for other in others)
         raise Trouble(f"daemon {wanted.name} is of other cards or another boot, and job {jobs} holds it")
-    lives = state is not None and state.identity is not None and alive(state.identity)
-    if state is not None and lives and _answers(settings, folder, state, settings.start_seconds):
+    if state is not None and _answers_in_time(settings, folder, state):
         return "joined"
     if state is not None:
         _stop(settings, wanted.name, folder, state)
@@ -202,6 +211,8 @@ def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None
     if wanted.exclusive:
         _make_exclusive(settings, folder, state)
 
+    here = _user_is_here(wanted, state)
+
     def prepare(identity: Identity) -> None:
         cgroup.enter(wanted.name, identity.pid)
         state.identity = identity
@@ -215,13 +226,11 @@ def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None
         f"{folder}/{LOG}/control.log",
         prepare,
     )
-    end = time.monotonic() + settings.start_seconds
-    while not _answers(settings, folder, state, end - time.monotonic()):
-        if state.identity is None or not alive(state.identity):
-            raise Trouble(f"{settings.control} ended at its start{_last_line(folder)}")
-        if time.monotonic() >= end:
-            raise Trouble(f"{settings.control} does not answer after {settings.start_seconds:g} s{_last_line(folder)}")
-        time.sleep(_POLL)
+    if not _answers_in_time(settings, folder, state):
+        lives = state.identity is not None and alive(state.identity)
+        what = f"does not answer after {settings.start_seconds:g} s" if lives else "ended at its start"
+        kind = ByUser if here or _user_is_here(wanted, state) else Trouble
+        raise kind(f"{settings.control} {what}{_last_line(folder)}")
 
 
 def _environment(folder: str, state: State) -> dict[str, str]:
@@ -232,6 +241,29 @@ def _environment(folder: str, state: State) -> dict[str, str]:
         "CUDA_MPS_PIPE_DIRECTORY": f"{folder}/{PIPE}",
         "CUDA_MPS_LOG_DIRECTORY": f"{folder}/{LOG}",
     }
+
+
+def _answers_in_time(settings: Settings, folder: str, state: State) -> bool:
+    """Whether the daemon comes to answer within START_SECONDS, as long as it lives."""
+    end = time.monotonic() + settings.start_seconds
+    while state.identity is not None and alive(state.identity):
+        rest = end - time.monotonic()
+        if rest > 0 and _answers(settings, folder, state, rest):
+            return True
+        if rest <= 0:
+            return False
+        time.sleep(_POLL)
+    return False
+
+
+def _user_is_here(wanted: Wanted, state: State) -> bool:
+    """Whether processes of the user run here that are not the daemon's.
+
+    They can do to it what they like: signals, its socket, its folders. Without any, a daemon that does not start is the
+    node's trouble.
+    """
+    ours = {process.pid for process in _processes(wanted.name, state)}
+    return any(uid(pid) == wanted.uid and identify(pid) is not None for pid in pids() if pid not in ours)
 
 
 def _answers(settings: Settings, folder: str, state: State, seconds: float) -> bool:

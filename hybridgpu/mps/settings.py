@@ -13,7 +13,10 @@ FOR_THE_SHELL = ("PYTHON",)
 
 
 class Settings:
-    """Paths, and time limits in seconds. Each is a key of the file, in upper case there."""
+    """Paths, and time limits in seconds. Each but `run` is a key of the file, in upper case there.
+
+    `run` is one for all, for the scripts in slurm/ know no other.
+    """
 
     __slots__ = (
         "control",
@@ -59,6 +62,9 @@ class Settings:
         return f"{self.run}/mps"
 
 
+KEYS = tuple(name for name in Settings.__slots__ if name != "run")
+
+
 def read(path: str = HOOKS_CONF) -> Settings:
     """The file's settings over the defaults; Trouble names every line that cannot be taken. No file: the defaults."""
     try:
@@ -84,8 +90,8 @@ def _take(settings: Settings, key: str, equals: str, value: str) -> str | None:
     name = key.lower()
     if key in FOR_THE_SHELL:
         return None
-    if not equals or name not in Settings.__slots__ or key != key.upper():
-        allowed = ", ".join(sorted((*FOR_THE_SHELL, *(name.upper() for name in Settings.__slots__))))
+    if not equals or name not in KEYS or key != key.upper():
+        allowed = ", ".join(sorted((*FOR_THE_SHELL, *(name.upper() for name in KEYS))))
         return f"{key!r} is no key; allowed: {allowed}"
     if not name.endswith("_seconds"):
         if not value or (name != "nvml" and not value.startswith("/")):

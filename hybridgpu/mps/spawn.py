@@ -17,7 +17,7 @@ import stat
 import time
 
 from hybridgpu.mps.process import Identity, identify
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _started(child: _Child, prepare: Callable[[Identity], None], seconds: float)
             try:
                 os.write(go.write, b"g")
             except BrokenPipeError:
-                raise Trouble(f"{child.argv[0]}: its process was killed at its start") from None
+                raise ByUser(f"{child.argv[0]}: its process was killed at its start") from None
             _see_through(child.argv[0], report.read, seconds)
         except BaseException:
             _kill(pid)
@@ -167,11 +167,13 @@ def _see_through(program: str, report: int, seconds: float) -> None:
     poll = select.poll()
     poll.register(report, select.POLLIN)
     if not poll.poll(seconds * 1000):
-        raise Trouble(f"{program}: its process was stopped at its start")
+        raise ByUser(f"{program}: its process was stopped at its start")
     said = os.read(report, 4096)
     if said:
         place, _, number = said.decode("ascii", "replace").rpartition(" ")
-        raise Trouble(f"{program} cannot be run: {place}: {os.strerror(int(number))}")
+        # The one error that a user brings about, by as many processes as he may have (execve(2), setuid(2)).
+        kind = ByUser if int(number) == errno.EAGAIN else Trouble
+        raise kind(f"{program} cannot be run: {place}: {os.strerror(int(number))}")
 
 
 def _forked(child: _Child, go: _Pipe, report: _Pipe) -> int:

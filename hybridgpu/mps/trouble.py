@@ -7,5 +7,9 @@ class Trouble(Exception):
     """Carries the line."""
 
 
+class ByUser(Trouble):
+    """What the job's own user may have caused: it costs him his job, and must not cost the site its node."""
+
+
 class Busy(Trouble):
     """Somebody else is at it, and did not finish in time."""

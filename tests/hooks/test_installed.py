@@ -199,7 +199,7 @@ def test_a_folder_of_a_package_is_filled(node: Node) -> None:
 
 
 def test_every_setting_is_in_the_example() -> None:
-    from hybridgpu.mps.settings import FOR_THE_SHELL, Settings
+    from hybridgpu.mps.settings import FOR_THE_SHELL, KEYS, Settings
 
     lines = (HOUSE / "slurm/hooks.conf").read_text().splitlines()
     assert all(line.startswith("#") for line in lines if line)
@@ -207,8 +207,8 @@ def test_every_setting_is_in_the_example() -> None:
         line[1:].split("=", 1) for line in lines if line.startswith("#") and line[1:2].isupper() and "=" in line
     )
     defaults = Settings()
-    assert set(shown) == {*FOR_THE_SHELL, *(name.upper() for name in Settings.__slots__)}
-    for name in Settings.__slots__:
+    assert set(shown) == {*FOR_THE_SHELL, *(name.upper() for name in KEYS)}
+    for name in KEYS:
         value = getattr(defaults, name)
         assert shown[name.upper()] == (f"{value:g}" if isinstance(value, float) else value)
 

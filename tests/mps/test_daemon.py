@@ -16,7 +16,7 @@ from hybridgpu.mps.daemon import Wanted
 from hybridgpu.mps.process import Identity, alive, identify
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import State, holders, read_state, write_state
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble
 from tests.mps.node import UID, device, node, running, unique
 
 CHAIN = b"""\
@@ -331,3 +331,39 @@ def test_a_user_fills_his_own_folder_only(settings: Settings, leaf: str) -> None
     daemon.release(settings, unique("v"), 8, 0)
     assert daemon.release(settings, name, 7, 0) == "stopped"
     assert nothing_left(settings, name)
+
+
+def test_a_start_that_its_user_may_have_stopped_is_not_the_nodes_trouble(settings: Settings) -> None:
+    """Else whoever has an account drains nodes: a process of his is enough to kill each daemon at its start."""
+    replace(settings, ENDING)
+    uid = UID + 7
+    with pytest.raises(Trouble) as caught:
+        daemon.hold(settings, wanted(unique("u"), uid=uid), 7, 0)
+    assert not isinstance(caught.value, ByUser)
+    bystander = subprocess.Popen(["/bin/sleep", "60"], user=uid, group=uid, extra_groups=[], cwd="/")
+    try:
+        with pytest.raises(ByUser, match="ended at its start"):
+            daemon.hold(settings, wanted(unique("u"), uid=uid), 7, 0)
+    finally:
+        bystander.kill()
+        bystander.wait()
+    assert nothing_left(settings, unique("u"))
+
+
+def test_one_question_that_is_killed_is_asked_again(settings: Settings) -> None:
+    """The question is put as the user, who may kill it: that must not restart the daemon under his other job."""
+    name = unique("u")
+    daemon.hold(settings, wanted(name), 7, 0)
+    before = identity_of(settings, name)
+    program = Path(settings.control)
+    program.rename(f"{program}.real")
+    program.write_text(
+        f'#!/bin/sh\n[ -e {program}.once ] || {{ : >{program}.once; kill -9 $$; }}\nexec {program}.real "$@"\n'
+    )
+    program.chmod(0o755)
+    program.parent.chmod(0o777)
+    assert daemon.hold(settings, wanted(name), 8, 0) == "joined"
+    assert Path(f"{program}.once").exists()
+    assert identity_of(settings, name) == before
+    daemon.release(settings, name, 7, 0)
+    assert daemon.release(settings, name, 8, 0) == "stopped"

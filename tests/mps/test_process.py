@@ -176,7 +176,9 @@ def test_what_was_started_in_a_session_is_found_also_without_its_parent() -> Non
         subprocess.Popen(["sleep", "64"], start_new_session=True) as stranger,
     ):
         found = known(leader.pid)
-        until(lambda: {"61", "62", "63"} <= {process.argv(one.pid)[-1] for one in descendants(found)})
+        until(
+            lambda: {"61", "62", "63"} <= {words[-1] for one in descendants(found) if (words := process.argv(one.pid))}
+        )
         family = descendants(found)
         assert not {leader.pid, stranger.pid, os.getpid()} & {one.pid for one in family}
         assert descendants(Identity(found.pid, found.start + 1)) == []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -21,9 +22,13 @@ HOOK = {"SLURM_JOB_ID": "4000011", "SLURM_SCRIPT_CONTEXT": "prolog_slurmd"}
 
 
 @pytest.fixture(autouse=True)
-def root() -> None:
+def alone() -> Iterator[None]:
+    """As root, and no other worker with jobs of these numbers: the processes are the machine's."""
     if os.geteuid() != 0:
         lacking("needs root: only its processes are asked")
+    with Path("/run/lock/hybridgpu-test-running").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Running(AbstractContextManager["Running"]):
@@ -78,10 +83,9 @@ def test_a_program_that_runs_as_root_for_a_user_says_nothing(tmp_path: Path) -> 
     program = tmp_path / "suid"
     program.write_bytes(Path("/bin/sleep").read_bytes())
     program.chmod(0o4755)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.name.startswith("pytest-"):
-            folder.chmod(0o755)
-    tmp_path.chmod(0o755)
+    base = next(folder for folder in tmp_path.parents if folder.name.startswith("pytest-of-"))
+    for folder in (tmp_path, *tmp_path.parents[: tmp_path.parents.index(base) + 1]):
+        folder.chmod(0o755)
     with subprocess.Popen(["slurmstepd: [4000012.0]", "60"], executable=program, env=HOOK, user=USER) as started:
         with no_hang():
             while not process.argv(started.pid):

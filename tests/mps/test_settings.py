@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridgpu.mps.settings import Settings, read
+from hybridgpu.mps.settings import KEYS, read
 from hybridgpu.mps.trouble import Trouble
 
 
@@ -22,7 +22,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 
 
 def test_every_key_can_be_set(tmp_path: Path) -> None:
-    wanted = {name.upper(): "7.5" if name.endswith("_seconds") else f"/some/{name}" for name in Settings.__slots__}
+    wanted = {name.upper(): "7.5" if name.endswith("_seconds") else f"/some/{name}" for name in KEYS}
     path = tmp_path / "hooks.conf"
     lines = [f"{key}={value}" for key, value in wanted.items()]
     path.write_text("# a comment\n\nPYTHON=/usr/bin/python3.11\n" + "\n".join(lines) + "\n")
@@ -34,10 +34,10 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("RUNS=/run/x", "'RUNS' is no key; allowed: "),
-        ("run=/run/x", "'run' is no key"),
-        ("RUN", "'RUN' is no key"),
-        ("RUN=", "RUN is ''; allowed: an absolute path"),
+        ("RUN=/run/x", "'RUN' is no key; allowed: "),
+        ("log=/run/x", "'log' is no key"),
+        ("LOG", "'LOG' is no key"),
+        ("LOG=", "LOG is ''; allowed: an absolute path"),
         ("CONTROL=nvidia-cuda-mps-control", "allowed: an absolute path"),
         ("START_SECONDS=soon", "START_SECONDS is 'soon'; allowed: seconds"),
         ("QUIT_SECONDS=0", "QUIT_SECONDS is '0'"),
@@ -56,7 +56,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, line: str, why: str) -
 
 def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
-    path.write_text("A=1\nRUN=x\n")
+    path.write_text("A=1\nLOG=x\n")
     with pytest.raises(Trouble, match=r"hooks\.conf:1: .*hooks\.conf:2: "):
         read(str(path))
 
