@@ -11,10 +11,11 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Self
 
 from testbed.driver.machine import Machine
@@ -54,13 +55,15 @@ WHOLE_SECONDS=25
 """
 PYTHON = f"""\
 #!/bin/sh
-# Python that is killed a while after its start, where a test has asked for it: on this node, in this hook, once.
+# Python that is killed a while after its start, where a test has asked for it: on this node, in this hook, once. One
+# that has a file to write its environment to does so.
 for hook in "$@"; do :; done
 asked={FAULTS}/$SLURMD_NODENAME.$hook
 if [ -n "$SLURMD_NODENAME" ] && [ -e "$asked" ] && /bin/mv "$asked" "$asked.taken" 2>/dev/null; then
     read -r delay <"$asked.taken"
     {{ /bin/sleep "$delay"; kill -9 $$; }} </dev/null >/dev/null 2>&1 &
 fi
+if [ -e "$asked.tell" ]; then /usr/bin/env -0 >"$asked.tell"; fi
 exec /usr/bin/python3 "$@"
 """
 STUBBORN = f"""\
@@ -122,20 +125,20 @@ class Watch:
 
     def _look(self) -> None:
         while not self._over.wait(0.1):
-            lines = self._cluster.inside.run(["scontrol", "-o", "show", "jobs"]).stdout.splitlines()
-            found = [dict(_FIELD.findall(line)) for line in lines]
+            told = self._cluster.inside.run(["scontrol", "-o", "show", "jobs"]).stdout
+            found = [dict(_FIELD.findall(one)) for one in re.split("^(?=JobId=)", told, flags=re.MULTILINE)]
             with self._changed:
                 self.seen = {one["JobId"]: one for one in found if "JobId" in one}
                 self._changed.notify_all()
 
-    def wait(self, job: str, wanted: Callable[[Mapping[str, str]], bool]) -> dict[str, str]:
-        """The job's record once it is as wanted."""
-        end = time.monotonic() + LIMIT
+    def wait(self, job: str, wanted: Callable[[Mapping[str, str]], bool], limit: float = LIMIT) -> dict[str, str]:
+        """The job's record once it is as wanted. Raises Hurt after `limit` seconds."""
+        end = time.monotonic() + limit
         with self._changed:
             while time.monotonic() < end:
                 if job in self.seen and wanted(self.seen[job]):
                     return self.seen[job]
-                self._changed.wait(1)
+                self._changed.wait(0.5)
         raise Hurt(f"job {job} stays {self.seen.get(job)}")
 
 
@@ -174,9 +177,9 @@ class Place:
         for job in mine if wait else ():
             self.over(job)
 
-    def over(self, job: str) -> dict[str, str]:
+    def over(self, job: str, limit: float = LIMIT) -> dict[str, str]:
         """The job's record once it has ended, and its epilog too."""
-        return self.watch.wait(job, lambda seen: seen["JobState"] not in UNFINISHED)
+        return self.watch.wait(job, lambda seen: seen["JobState"] not in UNFINISHED, limit)
 
     def serving(self, *jobs: str) -> None:
         """Wait until the prologs of these jobs are done, their scripts started."""
@@ -285,8 +288,11 @@ class Place:
             raise Hurt(f"a new share does not reach its daemon: {self.watch.seen[job]}")
         self.jobs.remove(job)
 
-    def hurt(self) -> list[str]:
-        """What is wrong once all jobs are over: after one sweep nothing of ours may be left, and nothing else gone."""
+    def hurt(self, survivors: int | None = None) -> list[str]:
+        """What is wrong once all jobs are over: after one sweep nothing of ours may be left, and nothing else gone.
+
+        What `survivors`, a user, has left running by himself is ended only after the sweep.
+        """
         wrong = []
         for job in self.beside:
             seen = self.over(job)
@@ -298,8 +304,18 @@ class Place:
             if done.returncode != 0:
                 wrong.append(f"{node}: sweep: {done.stdout}{done.stderr}")
         for number, node in enumerate(self.nodes):
+            self.end(survivors, number)
             wrong += [f"{node}: {what}" for what in (*self._left(number), *self._gone(number))]
         return wrong
+
+    def end(self, uid: int | None, number: int) -> None:
+        """Kill all that a user runs on a node of the place, until nothing of it is left."""
+        for _ in attempts(LIMIT, 0.01):
+            left = [str(one.pid) for one in self.processes(number) if one.uid == uid]
+            if not left:
+                return
+            self.cluster.run_on(self.nodes[number], ["sh", "-c", f"kill -KILL {' '.join(left)}"])
+        raise Hurt(f"processes of {uid} do not end")
 
     def _left(self, number: int) -> list[str]:
         node = self.nodes[number]
@@ -387,3 +403,34 @@ def _place(cluster: HookCluster, watch: Watch, pair: tuple[str, str]) -> Place:
             raise Hurt(f"no other daemon on {node}: {found} {done.stderr}")
         foreign[node] = (found[0].pid, found[0].start)
     return Place(cluster, watch, pair, foreign, {node: card_modes(cluster, node) for node in pair})
+
+
+Trial = tuple[str, Callable[[Place], list[str]]]
+"""Its name, and what it does to a place; gives what is wrong."""
+
+
+def each(there: Sequence[Place], trials: Iterable[Trial]) -> list[str]:
+    """Do all of them, side by side, each to one place; one that is not well again takes no more."""
+    waiting: Queue[Trial] = Queue()
+    for trial in trials:
+        waiting.put(trial)
+    wrong: list[str] = []
+
+    def work(place: Place) -> None:
+        while True:
+            try:
+                name, does = waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                wrong.extend(f"{name} on {place.node}: {what}" for what in does(place))
+            except Exception as problem:
+                wrong.append(f"{name} on {place.node}: {type(problem).__name__}: {problem}")
+                return
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in there]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong
