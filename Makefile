@@ -9,7 +9,9 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 COVERAGE_FLOOR := 88
-SHELL_SCRIPTS := .ci/run testbed/prepare testbed/driver/inside testbed/slurm/build-root
+SHELL_SCRIPTS := .ci/run testbed/prepare testbed/driver/inside testbed/hooks/enter testbed/slurm/build-root \
+	slurm/install slurm/hybridgpu-hook slurm/taskprolog slurm/enroot/50-hybridgpu.sh \
+	$(wildcard slurm/*prolog.d/50-hybridgpu slurm/epilog.d/50-hybridgpu)
 
 # The first Python on PATH that is new enough and can make a virtual environment; PYTHON=... overrides.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \

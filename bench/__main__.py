@@ -1,6 +1,6 @@
 """`python -m bench`: every measurement, one after the other."""
 
-from bench import apply, check, discover, render, start
+from bench import apply, check, discover, hooks, render, start
 
 if __name__ == "__main__":
     start.main()
@@ -8,3 +8,4 @@ if __name__ == "__main__":
     apply.main()
     render.main()
     check.main()
+    hooks.main()

@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> Never:
     if sys.stderr is None:  # closed by whoever started us
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - it stands for stderr until the end
     if sys.stdout is None:
-        sys.exit(_failed("standard output is closed"))
+        sys.exit(failed("standard output is closed"))
     sys.exit(_run(arguments))
 
 
@@ -142,17 +142,18 @@ def _run(arguments: list[str]) -> int:
     except Bug as bug:
         return _bug(bug, arguments)
     except HybridgpuError as failure:
-        return _failed(str(failure))
+        return failed(str(failure))
     except (FileNotFoundError, NotADirectoryError) as missing:
-        return _failed(f"{missing.filename or missing}: there is no such file or folder", NO_INPUT)
+        return failed(f"{missing.filename or missing}: there is no such file or folder", NO_INPUT)
     except OSError as failure:
-        return _failed(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
+        return failed(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
     except Exception as bug:
         return _bug(bug, arguments)
     return result if isinstance(result, int) else 0
 
 
-def _failed(message: str, code: int = FAILED) -> int:
+def failed(message: str, code: int = FAILED) -> int:
+    """Says on stderr why it could not be done; gives the exit code."""
     from hybridgpu.check.formats import printable
 
     with suppress(BrokenPipeError):  # nobody reads: the exit code still tells
@@ -164,4 +165,4 @@ def _bug(bug: Exception, arguments: list[str]) -> int:
     if any(a.startswith("-v") or a == "--verbose" for a in arguments):
         traceback.print_exception(bug)
     summary = f"{type(bug).__name__}: {bug}" if str(bug) else type(bug).__name__
-    return _failed(f"a bug of hybridgpu, please report it (-v shows where): {summary}", BUG)
+    return failed(f"a bug of hybridgpu, please report it (-v shows where): {summary}", BUG)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ import click
 from hybridgpu.check.migmodel import model_with_mig
 from hybridgpu.cli import say
 from hybridgpu.cli.options import output_option
+from hybridgpu.cli.table import table
 from hybridgpu.model.catalogue import models, unconfirmed
 from hybridgpu.model.geometry import Layout, layouts, leftover
 from hybridgpu.model.gpu import GpuModel, Profile
@@ -121,7 +122,7 @@ def _models_text(listed: Sequence[GpuModel]) -> str:
         (m.name, f"{m.memory_gib} GB", f"{m.compute_slices} instances" if m.has_mig else "-", ", ".join(m.aliases))
         for m in listed
     ]
-    return _table(("MODEL", "MEMORY", "MIG, AT MOST", "ALSO"), rows)
+    return table(("MODEL", "MEMORY", "MIG, AT MOST", "ALSO"), rows)
 
 
 def _profiles_text(model: GpuModel) -> str:
@@ -144,7 +145,7 @@ def _profiles_text(model: GpuModel) -> str:
     title = (
         f"{model.name}: {model.memory_gib} GB, {model.compute_slices} compute and {model.slices} memory slices{driver}"
     )
-    return f"{title}\n\n{_table(heads, rows)}"
+    return f"{title}\n\n{table(heads, rows)}"
 
 
 def _layouts_text(model: GpuModel, found: Sequence[Layout]) -> str:
@@ -157,7 +158,7 @@ def _layouts_text(model: GpuModel, found: Sequence[Layout]) -> str:
         for layout in found
     ]
     title = f"{model.name}: {len(rows)} layouts to which nothing can be added (PROFILE@START, in the order of creation)"
-    return f"{title}\n\n{_table(('LAYOUT', 'PLACES', 'UNUSED'), rows)}"
+    return f"{title}\n\n{table(('LAYOUT', 'PLACES', 'UNUSED'), rows)}"
 
 
 def _unused(model: GpuModel, layout: Layout) -> str:
@@ -168,16 +169,6 @@ def _unused(model: GpuModel, layout: Layout) -> str:
     if left.memory:
         parts.append(f"memory {','.join(map(str, left.memory))}")
     return "; ".join(parts) or "-"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
-
-    def lines() -> Iterator[str]:
-        for row in (heads, *rows):
-            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
-
-    return "".join(lines())
 
 
 def _json(data: object) -> str:

@@ -77,3 +77,25 @@ def named_release(version: str) -> Release:
     if found is None:
         raise click.UsageError(f"no Slurm {version!r} is known; known are {', '.join(RELEASES)}.")
     return found
+
+
+hooks_conf_option: Decorator = click.option(
+    "--hooks-conf",
+    default="/etc/hybridgpu/hooks.conf",
+    show_default=True,
+    type=PATH,
+    help="The hooks' settings, if any.",
+)
+"""Where the hooks find what they need on this node."""
+
+
+def pause_option(default: float) -> Decorator:
+    """`--pause`: a job without a step daemon has ended only if a second look says so, too."""
+    return click.option(
+        "--pause",
+        type=_Seconds(min=0, max=60),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help="Between two looks for a job of which nothing runs; waited only where there is such a job.",
+    )

@@ -8,7 +8,7 @@ from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import Site
 from hybridgpu.render.gres import instances_by_one_file
 from hybridgpu.render.hostlist import fold_hosts
-from hybridgpu.render.slurm import TASK_PROLOG, gres_types, hooks_wanted, slurm_bodies, slurm_nodes
+from hybridgpu.render.slurm import TASK_PROLOG, TASK_PROLOGS, gres_types, hooks_wanted, slurm_bodies, slurm_nodes
 
 _SHARERS = {
     Mode.TIME_SLICING: "shard: jobs on one GPU take turns; no memory limit, no fault isolation, no security boundary.",
@@ -65,7 +65,8 @@ def gpu_notes(site: Site) -> Iterator[str]:
     yield from _about(site)
     yield "Include this file from slurm.conf; the keys below must not stand there a second time."
     if site.slurm and site.slurm.hooks_enabled and hooks_wanted(site) and site.slurm.site.task_prolog:
-        yield f"{TASK_PROLOG} runs the site's own task prolog after itself: {site.slurm.site.task_prolog}"
+        yield f"{TASK_PROLOG} runs what is in {TASK_PROLOGS}. Link the site's own task prolog there, on every node:"
+        yield f"  ln -s {site.slurm.site.task_prolog} {TASK_PROLOGS}/90-site"
 
 
 def cgroup_notes(site: Site) -> Iterator[str]:

@@ -119,13 +119,17 @@ def hooks_wanted(site: Site) -> bool:
 
 
 def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
-    """gpu.conf: what the modes need, merged with what the site has."""
+    """gpu.conf: what the modes need, merged with what the site has.
+
+    Without Alloc a prolog runs at a job's first step, and on a node without one not at all (slurm.conf.5 PrologFlags).
+    """
     types = gres_types(site)
     had = cluster.site
     yield Setting("GresTypes", ",".join(types))
     hooks = cluster.hooks_dir if cluster.hooks_enabled and hooks_wanted(site) else None
-    flags = had.prolog_flags + (("Contain",) if any(b.sharing.daemons for b in slurm_bodies(site)) else ())
-    if flags:
+    daemons = any(b.sharing.daemons for b in slurm_bodies(site))
+    early = ("Contain",) if daemons else ("Alloc",) if hooks else ()
+    if flags := had.prolog_flags + early:
         yield Setting("PrologFlags", ",".join(_once(flags)))
     yield from _scripts("Prolog", had.prolog, hooks and f"{hooks}/prolog.d/50-hybridgpu")
     yield from _scripts("Epilog", had.epilog, hooks and f"{hooks}/epilog.d/50-hybridgpu")
@@ -139,7 +143,9 @@ def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
 
 
 TASK_PROLOG = "/usr/lib/hybridgpu/taskprolog"
-"""Our task prolog; Slurm takes one only, so it runs the site's own after itself (NodeConfig `task_prolog`)."""
+"""Our task prolog; Slurm takes one only, so it runs the scripts of TASK_PROLOGS, our own and the site's among them."""
+
+TASK_PROLOGS = "/etc/slurm/taskprolog.d"
 
 
 def cgroup_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:

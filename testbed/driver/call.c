@@ -13,6 +13,9 @@
 
 enum { HANG_LOOK_MICROSECONDS = 20000 };
 
+/* The machine of a process without GPUSIM_ROOT: Slurm's prolog has an empty environment. */
+static const char *const DEFAULT_ROOT = "/var/lib/gpusim";
+
 static struct {
     pthread_mutex_t mutex;
     unsigned int initialised;
@@ -66,7 +69,9 @@ EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     if ((flags & ~(unsigned int)(NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH)) != 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     const char *root = getenv("GPUSIM_ROOT");
-    if (root == NULL || root[0] == '\0' || strlen(root) >= PATH_LENGTH)
+    if (root == NULL || root[0] == '\0')
+        root = DEFAULT_ROOT;
+    if (strlen(root) >= PATH_LENGTH)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     pthread_mutex_lock(&library.mutex);
     nvmlReturn_t result = NVML_SUCCESS;

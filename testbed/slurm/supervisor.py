@@ -58,6 +58,13 @@ def lay_out(root: Path) -> Path:
     return merged
 
 
+def become_root(merged: Path) -> None:
+    """Make MERGED the root of this mount namespace, not of this process alone: who joins it later must find it too."""
+    subprocess.run(["pivot_root", str(merged), str(merged / "mnt")], check=True, stdin=subprocess.DEVNULL)
+    os.chdir("/")
+    subprocess.run(["umount", "--lazy", "/mnt"], check=True, stdin=subprocess.DEVNULL)
+
+
 class Children:
     """The daemons by name, and the exit status of those that have ended; strangers are reaped and forgotten."""
 
@@ -153,8 +160,7 @@ def main() -> None:
     socket.sethostname(HOSTNAME)
     raise_loopback()
     merged = lay_out(root)
-    os.chroot(merged)
-    os.chdir("/")
+    become_root(merged)
     os.umask(0o022)
     os.write(1, json.dumps({"pid": pid_outside}).encode() + b"\n")
     serve(Children())

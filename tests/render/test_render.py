@@ -112,6 +112,42 @@ def test_the_sites_own_is_merged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "slurm", "flags"),
+    [
+        ("mps, replicas: 4", "", ["PrologFlags=Contain"]),
+        ("exclusive, mps: {wholeGpuJobs: true}", "", ["PrologFlags=Contain"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", "", ["PrologFlags=Alloc"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", site: {prologFlags: [Serial]}", ["PrologFlags=Serial,Alloc"]),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", autoDetect: nvml", []),
+        ("mig, layout: {all: {1g.10gb: 7}}", ", hooks: {enabled: false}", []),
+        ("exclusive", "", []),
+    ],
+)
+def test_the_hooks_run_before_a_job_and_not_at_its_first_step(
+    tmp_path: Path, mode: str, slurm: str, flags: list[str]
+) -> None:
+    made = site(tmp_path, inventory(f"gpu1 dgx {mode}", slurm=f'version: "24.11"{slurm}'))
+    assert [line for line in settings(made) if line.startswith("PrologFlags")] == flags
+
+
+def test_gpu_conf_says_where_the_sites_own_task_prolog_goes(tmp_path: Path) -> None:
+    link = "#   ln -s /opt/t.sh /etc/slurm/taskprolog.d/90-site\n"
+    told = {
+        (mode, hooks): link
+        in slurm_texts(render_tree(site(tmp_path, inventory(f"gpu1 dgx {mode}", slurm=slurm))))["gpu.conf"]
+        for mode in ("mps, replicas: 4", "exclusive")
+        for hooks in ("true", "false")
+        for slurm in [f'version: "24.11", hooks: {{enabled: {hooks}}}, site: {{taskProlog: /opt/t.sh}}']
+    }
+    assert told == {
+        ("mps, replicas: 4", "true"): True,
+        ("mps, replicas: 4", "false"): False,
+        ("exclusive", "true"): False,
+        ("exclusive", "false"): False,
+    }
+
+
+@pytest.mark.parametrize(
     ("had", "runs_ours"),
     [
         ("/etc/slurm/prolog.d/*", True),

@@ -9,9 +9,11 @@ from hybridgpu.cli import Commands
 COMMANDS = {
     "apply": "Bring the cards to what the NodeConfig says.",
     "bind": "Write which card each device of the NodeConfig is.",
+    "show": "List the MPS daemons of this node's jobs, who holds them, and what is left over.",
+    "sweep": "Remove what ended jobs left of their MPS daemons.",
 }
 
 
 @click.group(cls=Commands, table=COMMANDS, package=__name__)
 def command() -> None:
-    """Work on this node alone, by its NodeConfig."""
+    """Work on this node alone."""

@@ -35,8 +35,9 @@ SETTING_LOST = Rule(
 TASK_PROLOG_HIDDEN = Rule(
     "import-task-prolog-hidden",
     Severity.WARNING,
-    "TaskProlog is hybridgpu's, which runs the site's own after itself; that one is not named in these files.",
-    "If there is one, add slurm.site.taskProlog: a node's NodeConfig has it under task_prolog.",
+    "TaskProlog is hybridgpu's, which runs what is in /etc/slurm/taskprolog.d; the site's own there is not named in these "
+    "files.",
+    "If a node has one there, add it as slurm.site.taskProlog.",
     "hybridgpu",
 )
 DETECTIONS_DIFFER = Rule(

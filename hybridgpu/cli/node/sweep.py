@@ -1,0 +1,45 @@
+"""`hybridgpu node sweep`: what ended jobs left of their MPS daemons is removed, and said. The timer's `hybridgpu-hook
+sweep` does the same without this package."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from hybridgpu.check.formats import printable
+from hybridgpu.cli import FAILED, failed, say
+from hybridgpu.cli.options import hooks_conf_option, output_option, pause_option
+
+
+@click.command()
+@hooks_conf_option
+@pause_option(2)
+@output_option("text", "json")
+def command(hooks_conf: str, pause: float, output: str) -> int:
+    """Remove daemons, holds and records of jobs that ended, and stray files of ours; running jobs are left alone.
+
+    What is uncertain stays: a job without a step daemon has ended only where PrologFlags=Contain was in force, and two
+    looks found nothing of it. Exit code 1: something could not be removed. Needs root.
+    """
+    from hybridgpu.mps.settings import read
+    from hybridgpu.mps.sweep import sweep
+    from hybridgpu.mps.trouble import Trouble
+
+    if os.geteuid() != 0:
+        return failed("node sweep needs root")
+    try:
+        actions = sweep(read(hooks_conf), pause)
+    except Trouble as trouble:
+        return failed(str(trouble))
+    if output == "json":
+        record = [{"what": a.what, "name": a.name, "why": a.why, "failed": a.failed} for a in actions]
+        click.echo(json.dumps({"actions": record}, indent=2))
+    else:
+        for action in actions:
+            outcome = "could not be removed" if action.failed else "removed"
+            click.echo(printable(f"{action.what} {action.name} {outcome}: {action.why}"))
+    if not actions:
+        say("nothing to remove")
+    return FAILED if any(action.failed for action in actions) else 0

@@ -1,0 +1,232 @@
+"""What no running job owns: found (`survey`) and removed (`sweep`), at boot and now and then.
+
+A job has ended for certain when the prolog that took a hold for it died before the job was let go, or when the machine
+has booted since. Else "no step daemon" is the only sign, and a good one only where PrologFlags=Contain keeps one on
+each node of a running job; it must be missing twice, some seconds apart. Whatever is not certain stays.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from hybridgpu.mps import cgroup, daemon, job
+from hybridgpu.mps.folder import abandoned
+from hybridgpu.mps.lock import Locked
+from hybridgpu.mps.process import alive, boot_id
+from hybridgpu.mps.running import contained, look
+from hybridgpu.mps.state import HOLDERS, Holder, State, holders, read_holder, read_state, remove_holder
+from hybridgpu.mps.trouble import Busy, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hybridgpu.mps.devicemap import Device
+    from hybridgpu.mps.running import Look
+    from hybridgpu.mps.settings import Settings
+
+PAUSE = 2.0
+"""Seconds between the two looks."""
+
+_PROLOG_DIED = "its prolog died"
+_REBOOTED = "the node has booted since"
+_STRAY = "it belongs to no daemon and no job"
+_LOCK_SECONDS = 1.0
+_NO_STEP_DAEMON = "no step daemon of it runs, and PrologFlags=Contain keeps one"
+
+
+class Action:
+    """One thing the sweep did, or failed to do. `what`: daemon, holder, job, stray."""
+
+    __slots__ = ("failed", "name", "what", "why")
+
+    def __init__(self, what: str, name: str, why: str, failed: bool = False) -> None:
+        self.what, self.name, self.why, self.failed = what, name, why, failed
+
+
+class HolderSeen:
+    """A job's hold; `ended`: why the job has ended, None while it runs or nothing is known."""
+
+    __slots__ = ("ended", "job", "ready", "restart", "since")
+
+    def __init__(self, holder: Holder, ended: str | None) -> None:
+        self.job, self.restart, self.since, self.ready = holder.job, holder.restart, holder.since, holder.ready
+        self.ended = ended
+
+
+class DaemonSeen:
+    """A daemon's folder. `leftover`: why nobody needs it, None where somebody may."""
+
+    __slots__ = ("alive", "boot", "devices", "gid", "holders", "leftover", "name", "pid", "uid")
+
+    def __init__(self, name: str, state: State | None, holders: list[HolderSeen], leftover: str | None) -> None:
+        self.name, self.holders, self.leftover = name, holders, leftover
+        self.uid = state.uid if state else None
+        self.gid = state.gid if state else None
+        self.devices: list[Device] = state.devices if state else []
+        self.boot = state.boot if state else None
+        identity = state.identity if state else None
+        self.pid = identity.pid if identity else None
+        self.alive = identity is not None and self.boot == boot_id() and alive(identity)
+
+
+class JobSeen:
+    """A job's record; `ended` as for a holder."""
+
+    __slots__ = ("daemons", "ended", "gpus", "job", "name", "restart", "uid")
+
+    def __init__(self, record: job.Job, ended: str | None) -> None:
+        self.name, self.job, self.restart, self.uid = record.name, record.job, record.restart, record.uid
+        self.gpus, self.daemons, self.ended = record.gpus, record.daemons, ended
+
+
+class Survey:
+    """All that lies here of ours. `strays`: files, cgroups and processes that belong to no daemon and no job."""
+
+    __slots__ = ("daemons", "jobs", "strays")
+
+    def __init__(self, daemons: list[DaemonSeen], jobs: list[JobSeen], strays: list[str]) -> None:
+        self.daemons, self.jobs, self.strays = daemons, jobs, strays
+
+
+def survey(settings: Settings, pause: float = PAUSE) -> Survey:
+    """What there is, and what of it nobody needs; changes nothing. Waits `pause` seconds where it must look twice."""
+    ended = _Ended(pause)
+    daemons = [_seen(settings, name, ended) for name in daemon.names(settings)]
+    jobs = [JobSeen(record, ended.record(settings, record)) for record in job.every(settings)]
+    return Survey(daemons, jobs, _strays(settings, ended.running))
+
+
+def sweep(settings: Settings, pause: float = PAUSE) -> list[Action]:
+    """Remove what nobody needs; gives what was done, and what could not be. What a hook is at is left to it."""
+    found = survey(settings, pause)
+    done = [action for seen in found.daemons for action in _sweep_daemon(settings, seen)]
+    for record in found.jobs:
+        why = record.ended or _let_go(settings, record)
+        if why is not None:
+            done.append(_removed("job", record.name, why, f"{settings.jobs}/{record.name}"))
+    return done + [_removed("stray", path, _STRAY, path) for path in found.strays]
+
+
+class _Ended:
+    """Why jobs have ended, or None. Looks at the processes here once, and a second time only where it matters."""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._boot = boot_id()
+        self._began = time.time()
+        self._first = look()
+        self._second: Look | None = None
+
+    @property
+    def running(self) -> set[int]:
+        """Jobs of which something runs here, by the first look."""
+        return self._first.jobs
+
+    def holder(self, holder: Holder, boot: str | None) -> str | None:
+        """Of a job that holds a daemon, which was started in this boot."""
+        if boot not in (None, self._boot):
+            return _REBOOTED
+        if not holder.ready:
+            return None if holder.hook is not None and alive(holder.hook) else _PROLOG_DIED
+        return self._without_step(holder.job, holder.conf, holder.since)
+
+    def record(self, settings: Settings, record: job.Job) -> str | None:
+        """Of a job with a record. One of a job with daemons is no older than its hold, and no younger."""
+        return _let_go(settings, record) or self._without_step(record.job, record.conf, record.since)
+
+    def _without_step(self, number: int, conf: str, since: float) -> str | None:
+        if since >= self._began or number in self._first.jobs or not contained(conf, since):
+            return None  # a job that began since has not been looked for
+        if self._second is None:
+            time.sleep(self._pause)
+            self._second = look()
+        return None if number in self._second.jobs else _NO_STEP_DAEMON
+
+
+def _let_go(settings: Settings, record: job.Job | JobSeen) -> str | None:
+    """Why a record of a job with daemons is needed no more, once the holds are gone; None where that is not so."""
+    return "it holds no daemon any more" if record.daemons and not daemon.held_by(settings, record.job) else None
+
+
+def _seen(settings: Settings, name: str, ended: _Ended) -> DaemonSeen:
+    folder = daemon.folder_of(settings, name)
+    try:
+        state = read_state(folder)
+    except Trouble:
+        state = None
+    held = [HolderSeen(holder, ended.holder(holder, state.boot if state else None)) for holder in holders(folder)]
+    leftover = None
+    if not held:
+        leftover = "no job holds it"
+    elif all(holder.ended for holder in held):
+        leftover = f"job {held[0].job}: {held[0].ended}"
+    return DaemonSeen(name, state, held, leftover)
+
+
+def _sweep_daemon(settings: Settings, seen: DaemonSeen) -> list[Action]:
+    """Take away the holds of ended jobs, and the daemon where none is left. A hold written since it was seen stays."""
+    gone = [holder for holder in seen.holders if holder.ended is not None]
+    if not gone and seen.leftover is None:
+        return []
+    folder, done = daemon.folder_of(settings, seen.name), []
+    try:
+        with Locked(folder, _LOCK_SECONDS, create=False) as lock:
+            if lock.gone:
+                return []
+            for holder in gone:
+                there = read_holder(folder, holder.job)
+                if there is not None and (there.restart, there.since) == (holder.restart, holder.since):
+                    remove_holder(folder, holder.job)
+                    done.append(Action("holder", f"{seen.name}/{holder.job}", holder.ended or ""))
+            if not holders(folder):
+                daemon.clean(settings, seen.name)
+                done.append(Action("daemon", seen.name, seen.leftover or ""))
+    except Busy:
+        return done
+    except (Trouble, OSError) as error:
+        done.append(Action("daemon", seen.name, str(error), failed=True))
+    return done
+
+
+def _strays(settings: Settings, running: set[int]) -> list[str]:
+    """What killed hooks have left beside records and daemons: temporary files, cut-off records, empty cgroups."""
+    cgroups = [path for name in cgroup.names() for path in cgroup.empty(name)]
+    known = set(daemon.names(settings))
+    folders = [daemon.folder_of(settings, name) for name in sorted(known)]
+    written = [settings.daemons, *folders, *(f"{folder}/{HOLDERS}" for folder in folders)]
+    return [
+        *(path for path in cgroups if os.path.basename(path) not in known),
+        *(f"{folder}/{name}" for folder in written for name in _files(folder) if abandoned(name)),
+        *(
+            f"{settings.jobs}/{name}"
+            for name in _files(settings.jobs)
+            if abandoned(name) or _cut_off(settings, name, running)
+        ),
+    ]
+
+
+def _cut_off(settings: Settings, name: str, running: set[int]) -> bool:
+    """Whether a file is a record that nobody can read, and nobody is writing: of no use to its job, if there is one."""
+    number = job.number_of(name)
+    return number is not None and number not in running and job.read(settings, name) is None
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _removed(what: str, name: str, why: str, path: str) -> Action:
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return Action(what, name, f"{path}: {error.strerror}", failed=True)
+    return Action(what, name, why)

@@ -1,0 +1,15 @@
+"""What stands in the way of a hook, in one line that a person can act on. Nothing else is raised on purpose here."""
+
+from __future__ import annotations
+
+
+class Trouble(Exception):
+    """Carries the line."""
+
+
+class ByUser(Trouble):
+    """What the job's own user may have caused: it costs him his job, and must not cost the site its node."""
+
+
+class Busy(Trouble):
+    """Somebody else is at it, and did not finish in time."""
