@@ -1,7 +1,10 @@
-"""The units, folders and container files that a node gets: systemd's programs take them, and they agree on paths."""
+"""The units, folders and container files that a node gets: systemd's programs take them, they agree on paths, and the
+units stand in the order that the cards need.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hybridgpu.cli.node.apply import command
+from hybridgpu.devices.clients import KNOWN
 from hybridgpu.mps.settings import Settings
 from testbed.slurm.root import SlurmRoot
 from tests.conftest import root_of
@@ -52,10 +57,17 @@ def test_systemd_takes_every_unit_without_a_word(root: SlurmRoot, inside: Path) 
 
 
 @pytest.mark.slurm
-def test_systemd_would_say_if_a_unit_were_wrong(root: SlurmRoot, inside: Path) -> None:
-    unit = inside / "hybridgpu-sweep.service"
-    unit.write_text(Path(UNITS, unit.name).read_text().replace(HOOK, "/bin/true").replace("Nice=", "Nicest="))
-    assert "Nicest" in run(root, "systemd-analyze", "verify", seen(root, unit)).stderr
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [("hybridgpu-sweep.service", "Nice", "Nicest"), ("hybridgpu-apply.service", "oneshot", "onshot")],
+)
+def test_systemd_would_say_if_a_unit_were_wrong(
+    root: SlurmRoot, inside: Path, name: str, right: str, wrong: str
+) -> None:
+    text = Path(UNITS, name).read_text().replace(HOOK, "/bin/true")
+    assert right in text
+    (inside / name).write_text(text.replace(right, wrong))
+    assert wrong in run(root, "systemd-analyze", "verify", seen(root, inside / name)).stderr
 
 
 @pytest.mark.slurm
@@ -79,6 +91,45 @@ def test_all_name_the_folder_where_the_daemons_are() -> None:
         f"ReadWritePaths=-{Settings().run} -{Path(Settings().log).parent}\n"
         in Path(UNITS, "hybridgpu-sweep.service").read_text()
     )
+
+
+def settings(name: str) -> dict[str, list[str]]:
+    """Each key's words; lines of one key add up, as systemd has it for lists."""
+    found: dict[str, list[str]] = {}
+    for key, value in re.findall(r"^([A-Za-z]+)=(.*)$", Path(UNITS, name).read_text(), re.MULTILINE):
+        found.setdefault(key, []).extend(value.split())
+    return found
+
+
+def test_the_cards_are_cut_before_the_schedulers_and_after_what_they_need() -> None:
+    unit = settings("hybridgpu-apply.service")
+    assert {"local-fs.target", "nvidia-persistenced.service", "nvidia-fabricmanager.service"} <= set(unit["After"])
+    assert {"slurmd.service", "kubelet.service"} <= set(unit["Before"])
+    assert not [name for name in unit["After"] if name.startswith(("network", "remote-fs"))]
+    assert (unit["Type"], unit["RemainAfterExit"]) == (["oneshot"], ["yes"])
+    assert (unit["WantedBy"], unit["RequiredBy"]) == (["multi-user.target"], ["slurmd.service"])
+    assert not set(unit["Before"]) & set(unit["After"])
+
+
+def test_clients_ordered_by_it_are_known_ones() -> None:
+    before = set(settings("hybridgpu-apply.service")["Before"]) - {"slurmd.service", "kubelet.service"}
+    assert before < set(KNOWN)
+
+
+def test_what_it_runs_is_a_command_of_ours() -> None:
+    words = settings("hybridgpu-apply.service")["ExecStart"]
+    assert words[:4] == ["/usr/bin/env", "hybridgpu", "node", "apply"]
+    assert set(words[4:]) <= {option for parameter in command.params for option in parameter.opts}
+
+
+def test_what_is_left_is_swept_once_the_cards_are_right_and_before_slurmd() -> None:
+    sweep = settings("hybridgpu-sweep.service")
+    assert "hybridgpu-apply.service" in sweep["After"]
+    assert "slurmd.service" in sweep["Before"]
+    named = {
+        name for path in UNITS.glob("*.service") for name in re.findall(r"hybridgpu-\w+\.service", path.read_text())
+    }
+    assert named <= {path.name for path in UNITS.iterdir()}, "no unit names one that is not shipped"
 
 
 PIPE = {"CUDA_MPS_PIPE_DIRECTORY": f"{DAEMONS}/u7-0/pipe"}
