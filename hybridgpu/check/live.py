@@ -91,14 +91,14 @@ def judge_live(
 
 
 def _compute_modes(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
-    """Kubernetes' MPS daemon sets EXCLUSIVE_PROCESS on its cards for as long as it runs."""
+    """At rest a card is in DEFAULT. Kubernetes' MPS daemon sets EXCLUSIVE_PROCESS on its cards for as long as it runs;
+    so do the hooks for a job of whole cards, where the NodeConfig asks for it.
+    """
     for card, gpu in zip(wanted.cards, facts.gpus, strict=False):
         served = wanted.sharing.mode is Mode.MPS and card.owner is Scheduler.KUBERNETES
-        allowed = [card.compute_mode, *([ComputeMode.EXCLUSIVE_PROCESS] if served else [])]
+        allowed = (ComputeMode.DEFAULT, ComputeMode.EXCLUSIVE_PROCESS if served else card.compute_mode)
         if gpu.compute_mode not in allowed:
-            message = (
-                f"GPU {gpu.index} at {gpu.pci_bus_id}: compute mode {gpu.compute_mode}; it must be {card.compute_mode}"
-            )
+            message = f"GPU {gpu.index} at {gpu.pci_bus_id}: compute mode {gpu.compute_mode}; it must be default"
             yield Finding(COMPUTE_MODE, wanted.place, message)
 
 

@@ -96,6 +96,13 @@ def say(text: str) -> None:
         click.echo(text, err=True)
 
 
+def say_more(text: str, *, always: bool = False) -> None:
+    """A step that is being done: on stderr, where -v asks for it, or always, as in a service's log."""
+    context = click.get_current_context(silent=True)
+    if always or (context is not None and context.find_root().obj > 0):
+        say(text)
+
+
 def tell(findings: Sequence[Finding]) -> None:
     """Findings for the person at the terminal, on stderr: errors always, the rest unless --quiet."""
     from hybridgpu.check.formats import text

@@ -6,16 +6,17 @@ is kept whatever happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hybridgpu.devices import recut
 from hybridgpu.devices.clients import Clients, Running
 from hybridgpu.devices.cut import Plan, Target
+from hybridgpu.devices.effect import Card
 from hybridgpu.devices.interrupt import Interrupts
 from hybridgpu.devices.openfiles import OpenFiles, Process, process
 from hybridgpu.devices.outcome import Outcome, State, findings
-from hybridgpu.devices.port import Cutter, Holder
+from hybridgpu.devices.port import Cutter, Holder, Unread
 from hybridgpu.model.finding import Finding
 
 
@@ -45,12 +46,23 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """This machine's hands: its cards, who has their files open, and the clients: the site's own are `more`."""
+    """This machine's hands: its cards, who has their files open, which jobs' daemons have them, and the clients: the
+    site's own are `more`.
+    """
 
     cutter: Cutter
     files: OpenFiles
+    daemons: recut.Others
     clients: Clients
     more: tuple[str, ...] = ()
+
+    def holders(self, card: Card) -> tuple[Holder, ...] | Unread:
+        """Who holds a card besides those in NVML's lists."""
+        daemons = self.daemons(card)
+        if isinstance(daemons, Unread):
+            return daemons
+        files = self.files(card)
+        return files if isinstance(files, Unread) else (*daemons, *files)
 
 
 def foresee(targets: Sequence[Target], machine: Machine) -> Application:
@@ -58,17 +70,15 @@ def foresee(targets: Sequence[Target], machine: Machine) -> Application:
     plans = recut.survey(targets, machine.cutter)
     if not any(plan.effects or not plan.may_begin for plan in plans):
         return Application(tuple(Outcome(plan.target.card, State.AS_WANTED) for plan in plans))
-    plans = recut.survey(targets, machine.cutter, machine.files)
+    plans = recut.survey(targets, machine.cutter, machine.holders)
     running = machine.clients.running(machine.more)
     outcomes = tuple(_foreseen(plans, running))
-    names = tuple(unit.name for unit in running.units) if any(planned(outcome) for outcome in outcomes) else ()
+    names = tuple(unit.name for unit in running.units) if _any_planned(outcomes) else ()
     return Application(outcomes, names, (*running.findings, *machine.files.findings()))
 
 
-def apply(
-    targets: Sequence[Target], machine: Machine, begin: Callable[[], None], interrupts: Interrupts
-) -> Application:
-    """Brings the cards to their targets. `begin` is called before the first change to any of them.
+def apply(targets: Sequence[Target], machine: Machine, before: recut.Before, interrupts: Interrupts) -> Application:
+    """Brings the cards to their targets. `before` is called before each change to any of them.
 
     Where a workload is in the way nothing is touched, clients neither. What was stopped, now or by a run that was
     killed, is started again in the end. Raises Unavailable where a signal came before the first change; whoever calls
@@ -77,8 +87,8 @@ def apply(
     seen = foresee(targets, machine)
     if seen.good:
         done = seen
-    elif any(planned(outcome) for outcome in seen.outcomes):
-        done = _apply(targets, machine, begin, interrupts, seen)
+    elif _any_planned(seen.outcomes):
+        done = _apply(targets, machine, before, interrupts, seen)
     else:
         done = replace(seen, clients=())
     not_started = machine.clients.start_stopped()
@@ -86,15 +96,14 @@ def apply(
     return replace(done, outcomes=outcomes, findings=(*done.findings, *findings(outcomes), *not_started))
 
 
-def planned(outcome: Outcome) -> bool:
-    """Whether a card was foreseen to be changed, with nothing in the way of that, on any card."""
-    return outcome.state is State.WAITING and not outcome.why
+def _any_planned(outcomes: Iterable[Outcome]) -> bool:
+    return any(outcome.state is State.PLANNED for outcome in outcomes)
 
 
 def _apply(
     targets: Sequence[Target],
     machine: Machine,
-    begin: Callable[[], None],
+    before: recut.Before,
     interrupts: Interrupts,
     seen: Application,
 ) -> Application:
@@ -102,12 +111,16 @@ def _apply(
     running = machine.clients.running(machine.more)
     held = machine.clients.stop(running.units, interrupts.check)
     if held:
-        waiting = (replace(o, why="a client of the cards does not stop") if planned(o) else o for o in seen.outcomes)
-        return replace(seen, outcomes=tuple(waiting), findings=(*seen.findings, *held))
+        return replace(seen, outcomes=tuple(map(_held, seen.outcomes)), findings=(*seen.findings, *held))
     interrupts.check()
-    begin()
     machine.files.forget()
-    return replace(seen, outcomes=recut.apply(targets, machine.cutter, machine.files))
+    return replace(seen, outcomes=recut.apply(targets, machine.cutter, machine.holders, before))
+
+
+def _held(outcome: Outcome) -> Outcome:
+    if outcome.state is not State.PLANNED:
+        return outcome
+    return replace(outcome, state=State.WAITING, why="a client of the cards does not stop")
 
 
 def _foreseen(plans: Sequence[Plan], running: Running) -> Iterable[Outcome]:
@@ -120,8 +133,8 @@ def _foreseen(plans: Sequence[Plan], running: Running) -> Iterable[Outcome]:
         elif not plan.effects:
             yield Outcome(plan.target.card, State.AS_WANTED)
         else:
-            why = f"it waits for {obstacle}" if obstacle else ""
-            yield Outcome(plan.target.card, State.WAITING, left=plan.effects, why=why)
+            state, why = (State.WAITING, f"it waits for {obstacle}") if obstacle else (State.PLANNED, "")
+            yield Outcome(plan.target.card, state, left=plan.effects, why=why)
 
 
 def _workloads(holders: Sequence[Holder], running: Running) -> tuple[Holder, ...]:

@@ -21,7 +21,7 @@ from hybridgpu.devices.effect import (
     SetMig,
 )
 from hybridgpu.devices.nodeconfig import NodeWanted, WantedCard
-from hybridgpu.devices.port import ComputeInstance, Cut, GpuInstance, Holder
+from hybridgpu.devices.port import ComputeInstance, Cut, GpuInstance, Holder, Unread, Use
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler
@@ -54,14 +54,14 @@ class Plan:
     """What brings one card to its target: every effect, in the order in which they are done; empty where it is there.
 
     It is not begun where there are `holders` of what it changes, where it is `impossible`, or the card is `unread`;
-    both say why.
+    both say why. `unread` is an Unread where a call was answered, else words; empty where all was read.
     """
 
     target: Target
     effects: tuple[Effect, ...] = ()
     holders: tuple[Holder, ...] = ()
     impossible: str = ""
-    unread: str = ""
+    unread: Unread | str = ""
 
     @property
     def may_begin(self) -> bool:
@@ -70,7 +70,10 @@ class Plan:
 
 
 def targets(wanted: NodeWanted, facts: Facts) -> tuple[Target, ...]:
-    """What each card must be, by index. The facts show the wanted cards: bind.differences has no CARD_DIFFERS."""
+    """What each card must be, by index. The facts show the wanted cards: bind.differences has no CARD_DIFFERS.
+
+    At rest every card is in compute mode DEFAULT. EXCLUSIVE_PROCESS is set, and put back, by the hooks around one job.
+    """
     return tuple(
         _target(wanted, card, Card(gpu.index, gpu.minor, gpu.pci_bus_id, gpu.uuid))
         for card, gpu in zip(wanted.cards, facts.gpus, strict=True)
@@ -105,10 +108,9 @@ def plan(target: Target, seen: Cut) -> Plan:
 def _target(wanted: NodeWanted, card: WantedCard, known: Card) -> Target:
     cut = (d for d in wanted.devices if d.index == card.index and d.profile and d.placement)
     instances = [TargetInstance(d.profile, d.placement, (slices_of(d.profile),)) for d in cut]  # type: ignore[arg-type]
-    mode: ComputeMode | None = ComputeMode.DEFAULT if card.mig else card.compute_mode
-    if wanted.sharing.mode is Mode.MPS and card.owner is Scheduler.KUBERNETES:
-        mode = None  # NVIDIA's MPS daemon sets it on every card when it starts, and back when it stops
-    return Target(known, card.mig, in_order(instances), mode)
+    # NVIDIA's MPS daemon on Kubernetes sets the mode of every card when it starts, and back when it stops.
+    theirs = wanted.sharing.mode is Mode.MPS and card.owner is Scheduler.KUBERNETES
+    return Target(known, card.mig, in_order(instances), None if theirs else ComputeMode.DEFAULT)
 
 
 def _effects(target: Target, seen: Cut) -> Iterator[Effect]:
@@ -121,7 +123,8 @@ def _effects(target: Target, seen: Cut) -> Iterator[Effect]:
         if keep is None:
             yield DestroyInstance(card, replace(instance, computes=()))
     mode = ComputeMode.DEFAULT if target.mig else target.compute_mode
-    right = mode in (None, seen.compute_mode)
+    lent = any(holder.use is Use.DAEMON for holder in seen.holders)  # with its mode, which is put back by the hooks
+    right = lent or mode in (None, seen.compute_mode)
     if target.mig and mode and not right:  # the only one that a card with MIG can have
         yield SetComputeMode(card, mode)
     if seen.mig and not seen.mig.current == seen.mig.pending == target.mig:

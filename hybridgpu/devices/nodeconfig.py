@@ -45,7 +45,10 @@ OF_ANOTHER = Rule(
 
 @dataclass(frozen=True, slots=True)
 class WantedCard:
-    """What one card must be: `model` as the catalogue has it, `mig` whether MIG is on."""
+    """What one card must be: `model` as the catalogue has it, `mig` whether MIG is on.
+
+    `compute_mode` is that of a job of whole cards with an MPS daemon; at rest every card is in DEFAULT.
+    """
 
     index: int
     model: str

@@ -24,6 +24,7 @@ _NO_FILE = re.compile(r"[a-z_]+:")
 """How /proc shows what is no file: `socket:[17]`, `anon_inode:[eventpoll]`; a path begins with `/`."""
 
 _JOB = re.compile(r"/job_([0-9]+)(?:/|$)", re.MULTILINE)
+_DAEMON = re.compile(r"^/hybridgpu/([^/\n]+)", re.MULTILINE)
 _UNIT = re.compile(r"/([^/\n]+\.(?:service|scope))(?:/|$)", re.MULTILINE)
 _FRESH = 1.0
 """Seconds for which an answer is good: a card takes some changes in that time, each of which asks."""
@@ -152,13 +153,18 @@ def process(pid: int, proc: Path = _PROC) -> Process:
 
 
 def _belongs(groups: Iterable[str]) -> str:
-    """By the names of control groups that slurmd, kubelet and systemd give (S:src/plugins/cgroup/common; kubelet)."""
+    """By the names of control groups that slurmd, kubelet, systemd and our hooks give (S:src/plugins/cgroup/common;
+    kubelet; hybridgpu/mps/cgroup.py).
+    """
     text = "\n".join(groups)
     job = _JOB.search(text)
     if job:
         return f"job {job[1]} of Slurm"
     if "kubepods" in text:
         return "a pod of Kubernetes"
+    daemon = _DAEMON.search(text)
+    if daemon:
+        return f"daemon {daemon[1]} of Slurm's jobs"
     units = _UNIT.findall(text)
     return units[-1] if units else ""
 

@@ -50,20 +50,22 @@ CARD_UNREAD = Rule(
 WAITING = Rule(
     "device-waiting",
     Severity.INFO,
-    "A card that must change was left as it is, because of another card of the node.",
-    "Mend the other card, and run it again.",
-    "docs/devicemap.md",
+    "A card that must change was left as it is, because of another card of the node, or of a service.",
+    "Mend what it waits for, and run it again.",
+    "docs/apply.md",
 )
 
 
 class State(StrEnum):
     """Where a card is left: it is as wanted (without or after a change), or why it is not.
 
-    `waiting`: not begun, because of another card of the node.
+    `planned`: foreseen to be changed, and nothing is in the way. `waiting`: not begun, because of another card of the
+    node, or of a client.
     """
 
     AS_WANTED = "as-wanted"
     CHANGED = "changed"
+    PLANNED = "planned"
     WAITING = "waiting"
     BUSY = "busy"
     NEEDS_RESET = "needs-reset"
@@ -105,9 +107,9 @@ class Outcome:
 
 
 def findings(outcomes: Iterable[Outcome]) -> Iterator[Finding]:
-    """What there is to say of the cards that are not as wanted, one finding a card."""
+    """What there is to say of the cards that are not as wanted, nor will be, one finding a card."""
     back = {None: "", True: "; it is again cut as it was", False: "; it could not be cut again as it was"}
     for outcome in outcomes:
-        if not outcome.state.good:
+        if outcome.state in _RULES:
             message = f"{outcome.card}: {outcome.why}{back[outcome.rolled_back]}"
             yield Finding(_RULES[outcome.state], None, message)

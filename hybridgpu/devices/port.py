@@ -88,12 +88,15 @@ class Driver(Protocol):
 
 
 class Use(StrEnum):
-    """How a process holds a card: what of NVML's lists it is in, or that it has the card's device file open."""
+    """How a process holds a card: what of NVML's lists it is in, that it has the card's device file open, or that it is
+    the MPS daemon of a job of Slurm's, which has its cards before any client runs.
+    """
 
     COMPUTE = "compute"
     GRAPHICS = "graphics"
     MPS = "mps"
     OPEN_FILE = "open file"
+    DAEMON = "MPS daemon"
 
 
 @dataclass(frozen=True, slots=True)

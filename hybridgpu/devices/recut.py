@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from hybridgpu.devices.cut import Plan, Target, as_it_is, plan
 from hybridgpu.devices.effect import Card, Effect, SetMig, perform
 from hybridgpu.devices.outcome import Outcome, State
-from hybridgpu.devices.port import Cut, Cutter, Holder, NotDone, Unread
+from hybridgpu.devices.port import Cut, Cutter, Holder, NotDone, Unread, Use
 from hybridgpu.errors import Unavailable
 
 Others = Callable[[Card], tuple[Holder, ...] | Unread]
-"""Who holds a card besides those in NVML's lists: whoever has its device file open."""
+"""Who holds a card besides those in NVML's lists; asked after the card itself was looked at."""
+
+Before = Callable[[Effect], None]
+"""Called before each effect is done, or tried again on the way back."""
 
 _MOST_STEPS = 100
 """More than any card takes (8 instances away, 8 in their place, both modes): then somebody else is at work on it."""
@@ -33,6 +36,11 @@ def nobody(card: Card) -> tuple[Holder, ...]:
     """Nobody else."""
     del card
     return ()
+
+
+def in_silence(effect: Effect) -> None:
+    """Nothing is done before an effect."""
+    del effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,9 @@ def not_begun(seen: Plan) -> Outcome:
     return _outcome(_not_begun(seen), [])
 
 
-def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) -> tuple[Outcome, ...]:
+def apply(
+    targets: Sequence[Target], cutter: Cutter, others: Others = nobody, before: Before = in_silence
+) -> tuple[Outcome, ...]:
     """Brings each card to its target, one after the other; nothing is begun where one of the plans may not be.
 
     Idempotent. A card that fails or is found in use on the way is rolled back, and those behind it are left as they
@@ -71,33 +81,33 @@ def apply(targets: Sequence[Target], cutter: Cutter, others: Others = nobody) ->
         elif stopped:
             outcomes.append(Outcome(seen.target.card, State.WAITING, left=seen.effects, why=f"it waits for {stopped}"))
         else:
-            outcomes.append(_recut(seen.target, cutter, others))
+            outcomes.append(_recut(seen.target, cutter, others, before))
             if outcomes[-1].state in (State.BUSY, State.FAILED, State.UNREAD):
                 stopped = str(seen.target.card)
     return tuple(outcomes)
 
 
-def _recut(target: Target, cutter: Cutter, others: Others) -> Outcome:
+def _recut(target: Target, cutter: Cutter, others: Others, before: Before) -> Outcome:
     """One card to its target, or back."""
-    first, before = _look(target, cutter, others)
-    if before is None or not first.may_begin:
+    first, was = _look(target, cutter, others)
+    if was is None or not first.may_begin:
         return not_begun(first)
     done: list[Effect] = []
-    stop = _walk(target, cutter, others, done)
+    stop = _walk(target, cutter, others, before, done)
     if stop is None:
         return Outcome(target.card, State.CHANGED if done else State.AS_WANTED, tuple(done))
     outcome = _outcome(stop, done)
     if stop.state in (State.NEEDS_RESET, State.NEEDS_REBOOT):
         return outcome
     undone: list[Effect] = []
-    back = _walk(as_it_is(target.card, before), cutter, others, undone)
+    back = _walk(as_it_is(target.card, was), cutter, others, before, undone)
     if not undone and back is None:
         return outcome
     why = f"{outcome.why}; then, on the way back: {back.why}" if back and back.why != outcome.why else outcome.why
     return replace(outcome, done=(*done, *undone), why=why, rolled_back=back is None)
 
 
-def _walk(target: Target, cutter: Cutter, others: Others, done: list[Effect]) -> _Stop | None:
+def _walk(target: Target, cutter: Cutter, others: Others, before: Before, done: list[Effect]) -> _Stop | None:
     """Does one effect after the other, and notes each that is seen to have been done; None where the target is met.
 
     An effect that is still the first to do after it was tried is not tried again.
@@ -115,6 +125,7 @@ def _walk(target: Target, cutter: Cutter, others: Others, done: list[Effect]) ->
             return _not_begun(left)
         if not left.effects:
             return None
+        before(left.effects[0])
         tried = left.effects[0], _tried(left.effects[0], cutter)
     return _Stop(State.FAILED, "it is being cut by somebody else at the same time", left)
 
@@ -127,26 +138,27 @@ def _tried(effect: Effect, cutter: Cutter) -> str | NotDone:
 
 
 def _look(target: Target, cutter: Cutter, others: Others) -> tuple[Plan, Cut | None]:
-    """The plan by what is seen now, and that; every holder of the card once."""
+    """The plan by what is seen now, and that. A process of NVML's lists is not named once more for its open file."""
     try:
         seen = cutter.look(target.card.uuid)
         if isinstance(seen, Unread):
-            return Plan(target, unread=str(seen)), None
+            return Plan(target, unread=seen), None
         found = others(target.card)
         if isinstance(found, Unread):
-            return Plan(target, unread=f"who has its file open: {found}"), None
+            return Plan(target, unread=f"who holds it: {found}"), None
     except Unavailable as unavailable:
         return Plan(target, unread=unavailable.why), None
     listed = {holder.pid for holder in seen.holders}
-    seen = replace(seen, holders=(*seen.holders, *(holder for holder in found if holder.pid not in listed)))
+    more = (holder for holder in found if holder.use is not Use.OPEN_FILE or holder.pid not in listed)
+    seen = replace(seen, holders=(*seen.holders, *more))
     return plan(target, seen), seen
 
 
 def _not_begun(left: Plan) -> _Stop:
     if left.unread:
-        answer = left.unread.rpartition(" answered ")[2]
+        answer = left.unread.answer if isinstance(left.unread, Unread) else ""
         state = State.NEEDS_REBOOT if answer == "NOT_FOUND" else _GONE.get(answer, State.UNREAD)  # no card of this UUID
-        return _Stop(state, left.unread, left)
+        return _Stop(state, str(left.unread), left)
     if left.impossible:
         return _Stop(State.FAILED, left.impossible, left)
     names = ", ".join(map(str, left.holders))

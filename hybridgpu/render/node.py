@@ -71,7 +71,7 @@ def _slurm(site: Site, body: NodeBody) -> dict[str, Any] | None:
 
 
 def _gpus(body: NodeBody) -> Iterator[dict[str, Any]]:
-    """What each card must be, by index: model, owner, MIG mode and compute mode."""
+    """What each card must be, by index: model, owner, MIG mode, and compute mode while a whole-GPU job has a daemon."""
     cut = {device.index for device in body.devices if device.profile}
     mode = body.sharing.compute_mode
     for index, (model, owner) in enumerate(zip(body.models, body.owners, strict=True)):

@@ -16,6 +16,7 @@ from hybridgpu.devices.nodeconfig import NodeWanted, read_node_config
 from hybridgpu.inventory.load import load_site
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.finding import Finding, Rule
+from hybridgpu.model.sharing import ComputeMode
 from hybridgpu.render.tree import render_tree, slurm_texts
 from tests.devices.test_bind import facts
 from tests.devices.test_nodeconfig import ENTRIES, INVENTORY
@@ -146,6 +147,19 @@ def test_compute_modes(name: str, mode: str, fires: bool, tmp_path: Path) -> Non
     installed = Installed(name, told, tmp_path)
     now = replace(told, gpus=(*told.gpus[:3], replace(told.gpus[3], compute_mode=mode)))
     assert rules(judge_live(installed.wanted, now)) == [COMPUTE_MODE] * fires
+
+
+@pytest.mark.parametrize(("mode", "fires"), [("default", False), ("exclusive_process", False), ("prohibited", True)])
+def test_a_compute_mode_that_jobs_get_is_no_difference_nor_is_its_absence(
+    mode: str, fires: bool, tmp_path: Path
+) -> None:
+    told = near(facts())
+    wanted = Installed("exclusive", told, tmp_path).wanted
+    wanted = replace(
+        wanted, cards=tuple(replace(card, compute_mode=ComputeMode.EXCLUSIVE_PROCESS) for card in wanted.cards)
+    )
+    now = replace(told, gpus=(*told.gpus[:3], replace(told.gpus[3], compute_mode=mode)))
+    assert rules(judge_live(wanted, now)) == [COMPUTE_MODE] * fires
 
 
 SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}\n"

@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 
+from hybridgpu.mps.devicemap import Device
+from hybridgpu.mps.process import boot_id, identify
+from hybridgpu.mps.state import State, write_state
 from tests.conftest import lacking
 from tests.devices.machines import MACHINES
 from tests.devices.test_nodeconfig import rendered
-from tests.simulated import load_driver
+from tests.simulated import load_driver, nvml
 from tests.systemctl import Systemd
 
 INVENTORY = """\
@@ -177,6 +181,67 @@ def test_who_holds_a_card_that_is_right_is_in_nobodys_way(node: Node) -> None:
     node.wants(WHOLE)
     assert node.report()[0] == 0
     assert node.cut() == [["whole"], ["whole"]]
+
+
+@pytest.mark.parametrize(
+    ("lives", "sharing", "code", "mode"),
+    [
+        (True, WHOLE, 0, "exclusive_process"),
+        (False, WHOLE, 0, "default"),
+        (True, FOURTHS, 1, "exclusive_process"),
+    ],
+)
+def test_a_card_that_a_jobs_daemon_has_keeps_what_the_hooks_made_of_it(
+    node: Node, lives: bool, sharing: str, code: int, mode: str
+) -> None:
+    """Whoever has it: a control daemon without a client is in no list of the driver's, and has no file of it open."""
+    node.wants(sharing)
+    with nvml(node.machine):
+        card = pynvml.nvmlDeviceGetHandleByIndex(1)
+        uuid = pynvml.nvmlDeviceGetUUID(card)
+        pynvml.nvmlDeviceSetComputeMode(card, pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
+    with subprocess.Popen(["sleep", "60"]) as daemon:
+        folder = node.run_folder / "mps/j42-1"
+        folder.mkdir(parents=True)
+        identity = identify(daemon.pid)
+        boot = boot_id() if lives else "another"
+        write_state(str(folder), State(boot, 0, 0, [Device(1, 1, uuid)], identity, {uuid: 0}))
+        dry, planned = node.report("--dry-run")
+        status, report = node.report()
+        daemon.kill()
+    assert (dry, status, node.machine.show()["gpus"][1]["compute_mode"]) == (code, code, mode), report
+    assert node.cut() == [["whole"]] * 2
+    states = [card["state"] for card in report["cards"]]
+    assert states == (["waiting", "busy"] if code else ["as-wanted", "as-wanted" if lives else "changed"])
+    assert [card["state"] for card in planned["cards"]] == [state.replace("changed", "planned") for state in states]
+    if code:
+        (holder,) = report["cards"][1]["holders"]
+        assert (holder["pid"], holder["use"], holder["command"]) == (daemon.pid, "MPS daemon", "sleep 60")
+
+
+def test_what_the_hooks_wrote_and_nobody_can_read_lets_nothing_be_changed(node: Node) -> None:
+    (node.run_folder / "mps/j42-1").mkdir(parents=True)
+    (node.run_folder / "mps/j42-1/state.json").write_text("{")
+    code, report = node.report()
+    assert (code, node.cut(), [card["state"] for card in report["cards"]]) == (1, [["whole"]] * 2, ["unread"] * 2)
+    assert "MPS daemon j42-1 answered nothing: " in report["cards"][0]["why"]
+
+
+def test_each_step_is_in_the_log_before_it_is_done(node: Node) -> None:
+    run = node.apply("--boot", fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=HANG")
+    assert "GPU 0 at 0000:17:00.0: turn MIG on\n" in run.stderr
+    assert node.apply().stderr.count("turn MIG") == 0
+
+
+def test_the_map_goes_only_when_something_is_cut(node: Node) -> None:
+    node.wants(WHOLE)
+    assert node.report()[0] == 0
+    with nvml(node.machine):
+        pynvml.nvmlDeviceSetComputeMode(pynvml.nvmlDeviceGetHandleByIndex(1), pynvml.NVML_COMPUTEMODE_PROHIBITED)
+    code, report = node.report(fault="nvmlDeviceSetComputeMode@1=UNKNOWN")
+    assert (code, report["cards"][1]["state"], node.map.exists()) == (1, "failed", True)
+    assert node.report()[0] == 0
+    assert node.machine.show()["gpus"][1]["compute_mode"] == "default"
 
 
 def test_a_client_that_does_not_stop_is_named_and_nothing_is_cut(node: Node) -> None:

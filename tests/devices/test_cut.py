@@ -133,6 +133,7 @@ def test_without_mig_it_is_impossible() -> None:
 
 ON_HALF, ON_ALL = Holder(7, Use.COMPUTE, 1, 0), Holder(8, Use.OPEN_FILE)
 IN_ITS_SECOND = Holder(9, Use.COMPUTE, 1, 1)
+A_JOBS_DAEMON = Holder(5, Use.DAEMON)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,8 @@ IN_ITS_SECOND = Holder(9, Use.COMPUTE, 1, 1)
         (wanted(mig=False), cut(mig=OFF, mode=EXCLUSIVE), (ON_ALL,), (ON_ALL,)),
         (wanted(mig=False), cut(mig=WILL_BE_ON), (ON_ALL,), ()),
         (wanted(HALF), cut(mig=OFF), (ON_ALL, replace(ON_ALL, pid=9)), (ON_ALL, replace(ON_ALL, pid=9))),
+        (wanted(mig=False), cut(mig=OFF, mode=EXCLUSIVE), (A_JOBS_DAEMON, ON_ALL), ()),
+        (wanted(HALF), cut(mig=OFF, mode=EXCLUSIVE), (A_JOBS_DAEMON,), (A_JOBS_DAEMON,)),
     ],
 )
 def test_who_is_in_the_way(target: Target, seen: Cut, holders: tuple[Holder, ...], named: tuple[Holder, ...]) -> None:
@@ -162,7 +165,9 @@ def device(index: int, profile: str, start: int, size: int) -> Device:
 
 
 def test_what_each_card_must_be() -> None:
-    """The order of creation is the layout's, not Slurm's; NVIDIA's MPS daemon has the compute mode of its cards."""
+    """The order of creation is the layout's, not Slurm's. At rest the compute mode is DEFAULT, whatever jobs get;
+    NVIDIA's MPS daemon has that of its cards.
+    """
     cards = (
         WantedCard(0, "A100-SXM4-80GB", Scheduler.SLURM, True, EXCLUSIVE),
         WantedCard(1, "A100-SXM4-80GB", Scheduler.SLURM, False, EXCLUSIVE),
@@ -190,7 +195,7 @@ def test_what_each_card_must_be() -> None:
             ("1g.20gb", 6, (1,)),
             ("1g.10gb", 4, (1,)),
         ]
-        assert [t.compute_mode for t in found] == [DEFAULT, EXCLUSIVE, None if mode is Mode.MPS else DEFAULT]
+        assert [t.compute_mode for t in found] == [DEFAULT, DEFAULT, None if mode is Mode.MPS else DEFAULT]
 
 
 def test_effects_are_records_too() -> None:
@@ -224,7 +229,7 @@ def test_effects_are_records_too() -> None:
     assert "instance_uuid" in as_record(DestroyCompute(CARD, IS_HALF, IS_HALF.computes[0]))
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", [state for state in State if state is not State.PLANNED])
 def test_every_state_but_the_good_ones_is_a_finding(state: State) -> None:
     found = list(findings([Outcome(CARD, state, why="the card burns", rolled_back=True)]))
     assert bool(found) != state.good

@@ -5,26 +5,25 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hybridgpu.cli import FAILED, say, tell
+from hybridgpu.cli import FAILED, say, say_more, tell
 from hybridgpu.cli.options import PATH, output_option, seconds_option, timeout_option
 from hybridgpu.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
-    from hybridgpu.devices.application import Application, Machine
+    from hybridgpu.cli.node.report import Report
+    from hybridgpu.devices.application import Machine
     from hybridgpu.devices.clients import Clients
     from hybridgpu.devices.cut import Target
-    from hybridgpu.devices.nodeconfig import NodeWanted
+    from hybridgpu.devices.effect import Effect
     from hybridgpu.devices.port import Unread
     from hybridgpu.devices.runfolder import RunFolder
     from hybridgpu.model.facts import Facts
-    from hybridgpu.model.finding import Finding
-    from hybridgpu.planes.kubernetes.migmanager import MigManager
 
 CHANGES = 2
 
@@ -49,24 +48,6 @@ class Seen:
 
     facts: Facts
     files: frozenset[str] | Unread
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run has to say in the end; `devices` is the path of the map that was written."""
-
-    wanted: NodeWanted
-    findings: list[Finding]
-    application: Application | None = None
-    devices: Path | None = None
-    mig_manager: MigManager | None = None
-    remarks: list[str] = field(default_factory=list)
-
-    def changed(self, *, dry_run: bool) -> bool:
-        """Whether anything was done to a card, or, in a dry run, would be."""
-        if self.application is None:
-            return False
-        return self.application.to_change if dry_run else self.application.changed
 
 
 @click.command()
@@ -101,7 +82,7 @@ def command(
     Only what differs is touched. A card that is in use stays as it is, and who uses it is named; services that hold the
     cards are stopped for as long as it takes.
     """
-    from hybridgpu.cli.node.report import as_json, as_text
+    from hybridgpu.cli.node.report import Report, as_json, as_text
     from hybridgpu.devices.nodeconfig import of_another, read_node_config
 
     wanted, findings = read_node_config(config)
@@ -147,13 +128,13 @@ def _handed_over(report: Report, options: Options) -> bool:
 
 def _foreseen(report: Report, options: Options, run: RunFolder) -> bool:
     """--dry-run: what is in the way is an error here, too."""
-    from hybridgpu.devices.application import foresee, planned
-    from hybridgpu.devices.outcome import findings
+    from hybridgpu.devices.application import foresee
+    from hybridgpu.devices.outcome import State, findings
 
     with _machine(report, options, _facts(report, options), _clients(options, run)) as (targets, machine):
         seen = report.application = foresee(targets, machine)
-    report.findings += [*seen.findings, *findings(o for o in seen.outcomes if not planned(o))]
-    good = all(outcome.state.good or planned(outcome) for outcome in seen.outcomes)
+    report.findings += [*seen.findings, *findings(seen.outcomes)]
+    good = all(outcome.state.good or outcome.state is State.PLANNED for outcome in seen.outcomes)
     return good and _mig_manager(report, options)
 
 
@@ -161,15 +142,13 @@ def _applied(report: Report, options: Options, run: RunFolder) -> bool:
     """The real run. What was stopped is started again however it ends, also what a run that was killed had stopped."""
     from hybridgpu.devices.application import apply
     from hybridgpu.devices.interrupt import deferred
-    from hybridgpu.devices.runfolder import DEVICES
 
     clients = _clients(options, run)
     with deferred() as interrupts:
         try:
             facts = _facts(report, options)
             with _machine(report, options, facts, clients) as (targets, machine):
-                forget = (run.path / DEVICES).unlink
-                done = apply(targets, machine, lambda: forget(missing_ok=True), interrupts)
+                done = apply(targets, machine, lambda effect: _begins(effect, options, run), interrupts)
         except BaseException:
             tell(clients.start_stopped())
             raise
@@ -178,6 +157,16 @@ def _applied(report: Report, options: Options, run: RunFolder) -> bool:
     if not done.good or not _mig_manager(report, options):
         return False
     return _bound(report, run, _facts(report, options) if done.changed or report.mig_manager else facts)
+
+
+def _begins(effect: Effect, options: Options, run: RunFolder) -> None:
+    """Says what is done next, for the log of a run that never ends, and takes the map away before UUIDs change."""
+    from hybridgpu.devices.effect import SetComputeMode
+    from hybridgpu.devices.runfolder import DEVICES
+
+    say_more(str(effect), always=options.boot)
+    if not isinstance(effect, SetComputeMode):
+        (run.path / DEVICES).unlink(missing_ok=True)
 
 
 def _clients(options: Options, run: RunFolder) -> Clients:
@@ -208,6 +197,7 @@ def _facts(report: Report, options: Options) -> Seen:
 def _machine(
     report: Report, options: Options, seen: Seen, clients: Clients
 ) -> Iterator[tuple[tuple[Target, ...], Machine]]:
+    from hybridgpu.cli.node.jobdaemons import JobDaemons
     from hybridgpu.devices.application import Machine
     from hybridgpu.devices.cut import targets
     from hybridgpu.devices.kernel import driver_root
@@ -218,7 +208,7 @@ def _machine(
     wanted, where = targets(report.wanted, seen.facts), driver_root(options.root)
     with LimitedCutter(lambda: NvmlCutter(where.library), options.timeout) as cutter:
         files = OpenFiles([target.card for target in wanted], where.dev, options.timeout)
-        yield wanted, Machine(cutter, files, clients, report.wanted.clients)
+        yield wanted, Machine(cutter, files, JobDaemons(seen.facts, options.run), clients, report.wanted.clients)
 
 
 def _mig_manager(report: Report, options: Options) -> bool:

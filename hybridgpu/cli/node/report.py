@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hybridgpu.cli.node.apply import Report
+    from hybridgpu.devices.application import Application
+    from hybridgpu.devices.nodeconfig import NodeWanted
     from hybridgpu.devices.outcome import Outcome
     from hybridgpu.devices.port import Holder
+    from hybridgpu.model.finding import Finding
+    from hybridgpu.planes.kubernetes.migmanager import MigManager
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run has to say in the end; `devices` is the path of the map that was written."""
+
+    wanted: NodeWanted
+    findings: list[Finding]
+    application: Application | None = None
+    devices: Path | None = None
+    mig_manager: MigManager | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def changed(self, *, dry_run: bool) -> bool:
+        """Whether anything was done to a card, or, in a dry run, would be."""
+        if self.application is None:
+            return False
+        return self.application.to_change if dry_run else self.application.changed
 
 
 def as_text(report: Report, *, dry_run: bool) -> str:
@@ -63,7 +85,6 @@ def _cards(count: int) -> str:
 
 
 def _card(outcome: Outcome) -> dict[str, Any]:
-    from hybridgpu.devices.application import planned
     from hybridgpu.devices.effect import as_record
 
     card = outcome.card
@@ -72,18 +93,13 @@ def _card(outcome: Outcome) -> dict[str, Any]:
         "minor": card.minor,
         "pci_bus_id": card.pci_bus_id,
         "uuid": card.uuid,
-        "state": "planned" if planned(outcome) else outcome.state,
+        "state": outcome.state,
         "why": outcome.why,
         "done": [as_record(effect) for effect in outcome.done],
         "left": [as_record(effect) for effect in outcome.left],
-        "holders": list(_holders(outcome)),
+        "holders": [_holder(holder) for holder in outcome.holders],
         "rolled_back": outcome.rolled_back,
     }
-
-
-def _holders(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    for holder in outcome.holders:
-        yield _holder(holder)
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
