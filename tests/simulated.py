@@ -22,6 +22,16 @@ def load_driver() -> None:
 
 
 @contextmanager
+def faults(plan: str | None) -> Iterator[None]:
+    """The simulated driver with a plan of faults, in this process."""
+    assert library.load().gpusim_faults(plan.encode() if plan else None) == 0
+    try:
+        yield
+    finally:
+        library.load().gpusim_faults(None)
+
+
+@contextmanager
 def nvml(machine: Machine) -> Iterator[None]:
     """pynvml over a machine, in this process."""
     with library.over(machine.root):

@@ -11,21 +11,26 @@ import select
 import signal
 import socket
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Never, Self
 
-from hybridgpu.devices.port import ComputeInstance, Cut, Cutter, GpuInstance, NotDone, Unread
-from hybridgpu.devices.timelimit import die_with_parent, end_child, let_go_of_files
+from hybridgpu.devices.forwarded import Forwarded
+from hybridgpu.devices.port import Cutter
+from hybridgpu.devices.timelimit import (
+    bug_in_words,
+    die_with_parent,
+    end_child,
+    end_in_words,
+    let_go_of_files,
+    too_late,
+)
 from hybridgpu.errors import Bug, Unavailable
-from hybridgpu.model.gpu import Placement
-from hybridgpu.model.sharing import ComputeMode
 
 _LENGTH = 8
 
 
-class LimitedCutter:
+class LimitedCutter(Forwarded):
     """A `Cutter` each call of which takes at most so many seconds, the first and each after one that hung with what it
     takes to open it. To be entered.
 
@@ -42,40 +47,6 @@ class LimitedCutter:
     def __exit__(self, *_: object) -> None:
         self._drop()
 
-    def look(self, card: str) -> Cut | Unread:
-        """As Cutter."""
-        seen: Cut | Unread = self._call("look", card)
-        return seen
-
-    def set_mig(self, card: str, on: bool) -> str | NotDone:
-        """As Cutter."""
-        answer: str | NotDone = self._call("set_mig", card, on)
-        return answer
-
-    def set_compute_mode(self, card: str, mode: ComputeMode) -> NotDone | None:
-        """As Cutter."""
-        return self._change("set_compute_mode", card, mode)
-
-    def create_gpu_instance(self, card: str, profile: str, placement: Placement) -> NotDone | None:
-        """As Cutter."""
-        return self._change("create_gpu_instance", card, profile, placement)
-
-    def create_compute_instance(self, card: str, placement: Placement, slices: int) -> NotDone | None:
-        """As Cutter."""
-        return self._change("create_compute_instance", card, placement, slices)
-
-    def destroy_compute_instance(self, card: str, placement: Placement, compute: ComputeInstance) -> NotDone | None:
-        """As Cutter."""
-        return self._change("destroy_compute_instance", card, placement, compute)
-
-    def destroy_gpu_instance(self, card: str, instance: GpuInstance) -> NotDone | None:
-        """As Cutter."""
-        return self._change("destroy_gpu_instance", card, instance)
-
-    def _change(self, method: str, *arguments: object) -> NotDone | None:
-        done: NotDone | None = self._call(method, *arguments)
-        return done
-
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - each method's own
         if self._child is None:
             self._child = _start(self._opened)
@@ -86,11 +57,9 @@ class LimitedCutter:
             answer = _receive(line, deadline)
         except TimeoutError:
             self._drop()
-            why = f"the driver did not answer within {self._seconds:g} s: a card hangs; see the kernel's log (dmesg)"
-            raise Unavailable("device", (), why) from None
+            raise too_late(self._seconds) from None
         except (EOFError, OSError):
-            status = self._drop()
-            how = f"signal {os.WTERMSIG(status)}" if status is not None and os.WIFSIGNALED(status) else "no word"
+            how = end_in_words(self._drop())
             raise Unavailable("device", (), f"asking the driver ended with {how}") from None
         kind, value = pickle.loads(answer)  # noqa: S301 - from our own child
         if kind == "done":
@@ -136,8 +105,7 @@ def _serve(line: socket.socket, opened: Callable[[], AbstractContextManager[Cutt
         except (EOFError, OSError):
             pass
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            _send(line, ("bug", f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"))
+            _send(line, ("bug", bug_in_words(error)))
     finally:
         os._exit(0)
 

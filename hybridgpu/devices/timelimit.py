@@ -41,12 +41,10 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         os.close(reader)
         status = end_child(child)
     if answer is None:
-        why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
-        raise Unavailable("device", (), why)
+        raise too_late(seconds)
     length, body = answer[:_LENGTH], answer[_LENGTH:]
     if len(length) < _LENGTH or len(body) < int.from_bytes(length, "big"):  # it ended on the way
-        how = f"signal {os.WTERMSIG(status)}" if status is not None and os.WIFSIGNALED(status) else "no word"
-        raise Unavailable("device", (), f"reading the driver ended with {how}")
+        raise Unavailable("device", (), f"reading the driver ended with {end_in_words(status)}")
     kind, value = pickle.loads(body)  # noqa: S301 - from our own child
     if kind == "unavailable":
         raise Unavailable(*value)
@@ -94,14 +92,30 @@ def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
         except Unavailable as error:
             answer = ("unavailable", (error.plane, error.nodes, error.why))
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            answer = ("bug", f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+            answer = ("bug", bug_in_words(error))
         content = pickle.dumps(answer)
         view = memoryview(len(content).to_bytes(_LENGTH, "big") + content)
         while view:
             view = view[os.write(writer, view) :]
     finally:
         os._exit(0)
+
+
+def too_late(seconds: float) -> Unavailable:
+    """What to raise where a driver took longer than that."""
+    why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
+    return Unavailable("device", (), why)
+
+
+def end_in_words(status: int | None) -> str:
+    """How a child ended that did not answer, by what `end_child` gave."""
+    return f"signal {os.WTERMSIG(status)}" if status is not None and os.WIFSIGNALED(status) else "no word"
+
+
+def bug_in_words(error: Exception) -> str:
+    """An exception that nobody meant, with the place where it was raised, which its child alone knows."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
 
 
 def die_with_parent() -> None:

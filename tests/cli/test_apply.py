@@ -228,7 +228,7 @@ def test_what_the_hooks_wrote_and_nobody_can_read_lets_nothing_be_changed(node: 
 
 
 def test_each_step_is_in_the_log_before_it_is_done(node: Node) -> None:
-    run = node.apply("--boot", fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=HANG")
+    run = node.apply("--boot", "--timeout", "2", fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=HANG")
     assert "GPU 0 at 0000:17:00.0: turn MIG on\n" in run.stderr
     assert node.apply().stderr.count("turn MIG") == 0
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pynvml
@@ -22,16 +20,7 @@ from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.devices.conftest import Make
 from tests.devices.machines import MACHINES, MIB
-from tests.simulated import nvml
-
-
-@contextmanager
-def faults(plan: str | None) -> Iterator[None]:
-    assert library.load().gpusim_faults(plan.encode() if plan else None) == 0
-    try:
-        yield
-    finally:
-        library.load().gpusim_faults(None)
+from tests.simulated import faults, nvml
 
 
 def discover(machine: Machine, plan: str | None = None) -> Discovered:

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pynvml
@@ -27,6 +26,7 @@ from testbed.driver import library
 from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.lab.layouts import MODELS, OFF, UUID, Pair, model, pairs, shape_of, target
+from tests.simulated import faults
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # the test runner's threads
 
@@ -49,15 +49,6 @@ def make(driver: None, tmp_path: Path) -> Make:
         )
 
     return made
-
-
-@contextmanager
-def faults(plan: str | None) -> Iterator[None]:
-    assert library.load().gpusim_faults(plan.encode() if plan else None) == 0
-    try:
-        yield
-    finally:
-        library.load().gpusim_faults(None)
 
 
 def run(machine: Machine, *wanted: Target, plan: str | None = None) -> tuple[Outcome, ...]:
