@@ -140,6 +140,8 @@ class _Ended:
         if self._second is None:
             time.sleep(self._pause)
             self._second = look()
+        if self._first.starting or self._second.starting:
+            return None
         return None if number in self._second.jobs else _NO_STEP_DAEMON
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from hybridgpu.mps import cgroup, daemon, job
 from hybridgpu.mps.daemon import Wanted
 from hybridgpu.mps.job import Job
 from hybridgpu.mps.process import alive
+from hybridgpu.mps.running import look
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import read_state, write_state
 from hybridgpu.mps.sweep import survey, sweep
@@ -187,6 +189,27 @@ def test_a_job_that_begins_during_a_sweep_keeps_its_hold(settings: Settings) -> 
     assert daemon.held_by(settings, LATER + 2) == [shared]
     daemon.release(settings, shared, LATER + 2, 0)
     daemon.release(settings, shared, LATER + 1, 0)
+
+
+WITHOUT_TITLE = (["/usr/sbin/slurmstepd"], "/bin/cat")
+"""What slurmd starts: it reads whose it is, and names itself then."""
+
+WITH_A_DEAD_SCRIPT = (["slurmd", "-Sc", "import os, sys; os.fork() or os._exit(0); sys.stdin.read()"], sys.executable)
+"""slurmd collects a prolog once all who have its output are gone."""
+
+
+@pytest.mark.parametrize(("words", "program"), [WITHOUT_TITLE, WITH_A_DEAD_SCRIPT])
+def test_while_slurmd_is_between_a_prolog_and_its_step_daemon_nothing_is_known(
+    settings: Settings, words: list[str], program: str
+) -> None:
+    name = held(settings, LATER, slurm_conf(settings, "Contain"))
+    environment = {"PYTHONHOME": sys.base_prefix}
+    with subprocess.Popen(words, executable=program, stdin=subprocess.PIPE, env=environment, cwd="/"):
+        end = time.monotonic() + 10
+        while not look().starting and time.monotonic() < end:
+            time.sleep(0.01)
+        assert told(settings) == []
+    assert told(settings) == [("holder", f"{name}/{LATER}"), ("daemon", name)]
 
 
 def test_after_a_reboot_all_goes(settings: Settings) -> None:

@@ -69,13 +69,6 @@ class Running:
         """What every task of every job has told."""
         return {name: self.told(name) for name in self.jobs}
 
-    def wait_told(self, count: int, timeout: float = 60) -> None:
-        """Until so many tasks of all jobs together have told. Raises Broken."""
-        for _ in attempts(timeout):
-            if sum(len(self.cluster.told(tells, 0)) for tells in self._tells.values()) >= count:
-                return
-        raise Broken(f"fewer than {count} tasks told within {timeout} s\n" + self.cluster.logs())
-
     def let_go(self, name: str) -> None:
         """Let a job end."""
         os.close(self._locks.pop(name))
