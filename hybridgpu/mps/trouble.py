@@ -11,5 +11,5 @@ class ByUser(Trouble):
     """What the job's own user may have caused: it costs him his job, and must not cost the site its node."""
 
 
-class Busy(Trouble):
-    """Somebody else is at it, and did not finish in time."""
+class Busy(ByUser):
+    """Another hook is at it, and did not finish in time: at a daemon that is one user's, who may have made it slow."""
