@@ -7,9 +7,9 @@ job holds stays. What cannot be cleaned fails it, so that the node is drained wi
 from __future__ import annotations
 
 from hybridgpu.hooks import environment
-from hybridgpu.hooks.told import Told, reason
+from hybridgpu.hooks.told import Told
 from hybridgpu.mps import daemon, job
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ contract: S:src/plugins/prep/script/prep_script_slurmd.c).
 from __future__ import annotations
 
 from hybridgpu.hooks import environment
-from hybridgpu.hooks.told import Told, reason
+from hybridgpu.hooks.told import Told
 from hybridgpu.mps import daemon, devicemap, job
 from hybridgpu.mps.process import boot_id
-from hybridgpu.mps.trouble import ByUser, Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

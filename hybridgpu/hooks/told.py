@@ -62,13 +62,6 @@ class Told:
         return 0
 
 
-def reason(problem: Exception) -> str:
-    """A Trouble or an OSError in one line."""
-    if isinstance(problem, OSError) and problem.strerror:
-        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
-    return str(problem)
-
-
 def say(text: str, hook: str) -> None:
     """One line on standard error, whatever is in it, and whoever reads it."""
     line = "".join(c if c.isprintable() else "?" for c in f"hybridgpu-hook: {hook}: {text}")

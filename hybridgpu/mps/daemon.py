@@ -28,7 +28,7 @@ from hybridgpu.mps.state import (
     write_holder,
     write_state,
 )
-from hybridgpu.mps.trouble import Busy, Trouble
+from hybridgpu.mps.trouble import Busy, Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def hold(settings: Settings, wanted: Wanted, job: int, restart: int, conf: str =
                 if not holders(folder):
                     clean(settings, wanted.name)
             except (Trouble, OSError) as worse:
-                raise Trouble(f"{error}; and then: {worse}") from error
+                raise Trouble(f"{reason(error)}; and then: {reason(worse)}") from error
             raise
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -210,6 +211,40 @@ def test_while_slurmd_is_between_a_prolog_and_its_step_daemon_nothing_is_known(
             time.sleep(0.01)
         assert told(settings) == []
     assert told(settings) == [("holder", f"{name}/{LATER}"), ("daemon", name)]
+
+
+def test_a_record_of_a_run_that_begins_during_a_sweep_stays(settings: Settings) -> None:
+    """Without it the tasks of a share would have the whole card."""
+    conf = slurm_conf(settings, "Contain")
+    for number in (LATER, LATER + 1):
+        job.write(settings, Job(number, 0, UID, UID, (0,), conf=conf))
+    cut_off = Path(settings.jobs, str(LATER + 2))
+
+    def begin() -> None:
+        job.write(settings, Job(LATER, 1, UID, UID, (0,), conf=conf, percentage=25))
+        cut_off.write_text("")  # as a prolog has it open
+
+    prolog = threading.Timer(0.3, begin)
+    prolog.start()
+    done = sweep(settings, 1.0)
+    prolog.join()
+    assert [(action.what, action.name) for action in done if "/cgroup/" not in action.name] == [("job", str(LATER + 1))]
+    assert [(record.job, record.restart) for record in job.every(settings)] == [(LATER, 1)]
+    assert cut_off.exists()
+
+
+def test_the_journal_says_whose_it_was_and_how_long_it_took(settings: Settings) -> None:
+    name = held(settings, LATER, slurm_conf(settings, "Contain"))
+    job.write(settings, Job(LATER, 0, UID, UID, (0,), conf="/nowhere", daemons=(name,)))
+    told(settings)
+    lines = [line.partition("]: ")[2] for line in Path(settings.log).read_text().splitlines()]
+    whose = f"sweep job={LATER} uid={UID} gpus=0"
+    why = "no step daemon of it runs, and PrologFlags=Contain keeps one"
+    assert [re.sub(r"seconds=\d+\.\d{3} ", "", line) for line in lines if "/cgroup/" not in line] == [
+        f'{whose} holder={name}/{LATER} outcome=removed why="{why}"',
+        f'{whose} daemon={name} outcome=removed why="job {LATER}: {why}"',
+        f'{whose} outcome=removed why="it holds no daemon any more"',
+    ]
 
 
 def test_after_a_reboot_all_goes(settings: Settings) -> None:
