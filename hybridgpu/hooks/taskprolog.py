@@ -10,6 +10,7 @@ from hybridgpu.hooks import task as tasks
 from hybridgpu.hooks.environment import PERCENTAGE, VISIBLE
 from hybridgpu.hooks.visible import access, are_uuids, lost, mapped
 from hybridgpu.mps import daemon, devicemap, job
+from hybridgpu.mps.devicemap import MIG
 from hybridgpu.mps.process import boot_id
 from hybridgpu.mps.trouble import Trouble
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 MEMORY = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-MIG = "mig"
 _MIB = 1024 * 1024
 
 
@@ -198,7 +198,7 @@ def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list
     view = node.daemon(name)
     if view is None or not view.alive or view.uid != record.uid:
         raise Trouble(f"the MPS daemon of job {record.job} does not run any more")
-    if not {device.uuid for device in view.devices} >= {entries[0].device.uuid}:
+    if entries[0].device.uuid not in (device.uuid for device in view.devices):
         raise Trouble(f"the MPS daemon of job {record.job} does not serve {entries[0].uuid}")
     if view.shm is not None and view.shm != node.shm:
         raise Trouble(

@@ -417,6 +417,8 @@ def test_a_requeued_job_is_another_run(node: Node) -> None:
     again = {**SHARE, "SLURM_JOB_RESTART_COUNT": "1"}
     assert node.call(PROLOG, SHARE).returncode == 0
     assert node.call(PROLOG, again).returncode == 0
+    log = node.inside.path("/var/log/hybridgpu/hooks.log").read_text().splitlines()
+    assert "job=12 restart=1 uid=1001 gpus=1 daemon=u1001-1,u1001-1 outcome=stopped,started " in log[-1]
     assert len(node.daemons()) == 1
     assert node.call(EPILOG, SHARE).returncode == 0
     assert len(node.daemons()) == 1
