@@ -35,8 +35,8 @@ SETTING_LOST = Rule(
 TASK_PROLOG_HIDDEN = Rule(
     "import-task-prolog-hidden",
     Severity.WARNING,
-    "TaskProlog is hybridgpu's, which runs what is in /etc/slurm/taskprolog.d; the site's own there is not named in these "
-    "files.",
+    "TaskProlog is hybridgpu's, which runs what is in /etc/slurm/taskprolog.d; the site's own there is not named in "
+    "these files.",
     "If a node has one there, add it as slurm.site.taskProlog.",
     "hybridgpu",
 )
