@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hybridgpu.hooks.environment import Request
-    from hybridgpu.mps.devicemap import Device, DeviceMap
+    from hybridgpu.mps.devicemap import DeviceMap
     from hybridgpu.mps.settings import Settings
 
 _EXCLUSIVE_PROCESS = "exclusive_process"
@@ -66,14 +66,15 @@ def wanted(request: Request, devices: DeviceMap) -> list[daemon.Wanted]:
             raise Trouble(f"the job asks for --gres=mps, and the mode of this node is {devices.mode}")
         if not mine:
             raise Trouble("the job has a share, and SLURM_JOB_GPUS names no GPU")
-        return [daemon.Wanted(f"u{uid}-{_indices(mine)}", uid, gid, mine, exclusive=False)]
+        return [daemon.Wanted(daemon.name_of(f"u{uid}", mine), uid, gid, mine, exclusive=False)]
     if not devices.whole_gpu_jobs or not mine:
         return []
     whole = [device for device in mine if device.profile is None]
     groups = [whole] if whole else []
     groups += [[device] for device in mine if device.profile is not None]
     exclusive = devices.compute_mode == _EXCLUSIVE_PROCESS and devices.mode != MIG
-    return [daemon.Wanted(f"j{request.job}-{_indices(group)}", uid, gid, group, exclusive) for group in groups]
+    owner = f"j{request.job}"
+    return [daemon.Wanted(daemon.name_of(owner, group), uid, gid, group, exclusive) for group in groups]
 
 
 def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
@@ -163,7 +164,3 @@ def _same_cards(request: Request, devices: DeviceMap) -> None:
                 f"Slurm's GPU {index} is {entry[:60]}, and in the DeviceMap {uuid}; "
                 "run `hybridgpu node bind` on this node, or restart its slurmd"
             )
-
-
-def _indices(devices: list[Device]) -> str:
-    return "+".join(str(device.slurm_index) for device in devices)

@@ -144,8 +144,7 @@ def _whole(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
     entries = _entries(task, record, node, alone)
     visible = [] if are_uuids(task.visible) else [_visible(entries)]
     first = entries[0]
-    serving = (name for name in record.daemons if str(first.device.slurm_index) in name.rpartition("-")[2].split("+"))
-    name = next(serving, None)
+    name = next((name for name in record.daemons if daemon.is_over(name, first.device.slurm_index)), None)
     try:
         if name is None:
             raise Trouble(f"no daemon serves {first.uuid}: Slurm tells a prolog of one type of GPU only")

@@ -56,6 +56,16 @@ class View:
         self.pipe, self.uid, self.devices, self.shm, self.alive = pipe, uid, devices, shm, alive
 
 
+def name_of(owner: str, devices: list[Device]) -> str:
+    """The name of the daemon over these devices: `u1001-0` of a user, `j12-0+1` of a job."""
+    return f"{owner}-{'+'.join(str(device.slurm_index) for device in devices)}"
+
+
+def is_over(name: str, slurm_index: int) -> bool:
+    """Whether the daemon of this name is over the device of this number."""
+    return str(slurm_index) in name.rpartition("-")[2].split("+")
+
+
 def folder_of(settings: Settings, name: str) -> str:
     """The folder of a daemon."""
     return f"{settings.daemons}/{name}"

@@ -52,8 +52,8 @@ def look() -> Look:
 def contained(conf: str, before: float) -> bool:
     """Whether this slurm.conf keeps an extern step of each job, and did so already at `before` (seconds since epoch).
 
-    It did if no file of it has changed since; PrologFlags' last value counts (run on 22.05, 24.11, 26.05). False also
-    where the files can't be read.
+    It did if no file of it has changed since, and slurmd had read them by then, which cannot be seen (docs/mps.md).
+    PrologFlags' last value counts (run on 22.05, 24.11, 26.05). False also where the files can't be read.
     """
     reading = _Reading(before)
     try:
