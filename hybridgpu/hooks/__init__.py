@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 
+from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.settings import read as read_settings
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import Trouble, reason
 
 USAGE = "usage: hybridgpu-hook prolog|epilog|taskprolog|sweep"
 
@@ -20,16 +21,17 @@ def main(arguments: list[str]) -> int:
     if name not in ("prolog", "epilog", "taskprolog", "sweep"):
         sys.stderr.write(f"{USAGE}\n")
         return 64
+    settings = Settings()
     try:
-        return _hook(name)
+        settings = read_settings()
+        return _hook(settings, name)
     except (Trouble, OSError) as problem:
-        return _failed(name, str(problem))
+        return _failed(settings, name, reason(problem))
     except Exception as bug:  # a traceback says nothing to an admin, and its last line says enough to us
-        return _failed(name, f"a bug: {_place(bug)}{type(bug).__name__}: {bug}")
+        return _failed(settings, name, f"a bug: {_place(bug)}{type(bug).__name__}: {bug}")
 
 
-def _hook(name: str) -> int:
-    settings = read_settings()
+def _hook(settings: Settings, name: str) -> int:
     if name == "taskprolog":
         from hybridgpu.hooks.taskprolog import run as task_prolog
 
@@ -50,14 +52,15 @@ def _hook(name: str) -> int:
         return sweep(settings, sys.stdout.write)
 
 
-def _failed(name: str, why: str) -> int:
-    """Tell whoever runs the hook: a task's user by Slurm's `print`, slurmd by standard error."""
-    line = "".join(c if c.isprintable() else "?" for c in why)[:4000]
+def _failed(settings: Settings, name: str, why: str) -> int:
+    """Tell a task's user, by Slurm's `print`, or the journal and slurmd. Gives the exit code."""
     if name == "taskprolog":
+        line = "".join(c if c.isprintable() else "?" for c in why)[:4000]
         sys.stdout.write(f"print hybridgpu: {line}\n")
         return int("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" in os.environ)  # of a job with a share; others go on
-    sys.stderr.write(f"hybridgpu-hook: {name}: {line}\n")
-    return 1
+    from hybridgpu.hooks.told import Told
+
+    return Told(settings, name, os.environ).failed(why)
 
 
 def _place(bug: Exception) -> str:

@@ -19,7 +19,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 NOTHING_VISIBLE = ("", "NoDevFiles")
 """Values of CUDA_VISIBLE_DEVICES that show no device; the second is what old releases wrote."""
 
-_NUMBERS = 0xFFFFFFFF
+LARGEST = 0xFFFFFFFF
 """The largest id: job, user and group ids have 32 bits, and so have restart counts here."""
 
 _MOST_DEVICES = 1024
@@ -65,7 +65,7 @@ def read(environ: Mapping[str, str]) -> Request:
             return None
         value = number(text)
         if value is None:
-            problems.append(f"{name} is {text[:40]!r}; allowed: a number up to {_NUMBERS}")
+            problems.append(f"{name} is {text[:40]!r}; allowed: a number up to {LARGEST}")
         return value
 
     job = taken("SLURM_JOB_ID")
@@ -93,10 +93,10 @@ def read(environ: Mapping[str, str]) -> Request:
 
 def number(text: str) -> int | None:
     """A number as Slurm writes one: ASCII digits only, 32 bits. None for anything else."""
-    if not text.isascii() or not text.isdecimal() or len(text) > len(str(_NUMBERS)):
+    if not text.isascii() or not text.isdecimal() or len(text) > len(str(LARGEST)):
         return None
     value = int(text)
-    return value if value <= _NUMBERS else None
+    return value if value <= LARGEST else None
 
 
 def indices(text: str) -> tuple[int, ...] | None:

@@ -7,18 +7,15 @@ job holds stays. What cannot be cleaned fails it, so that the node is drained wi
 from __future__ import annotations
 
 from hybridgpu.hooks import environment
-from hybridgpu.hooks.told import Told, reason
+from hybridgpu.hooks.told import Told
 from hybridgpu.mps import daemon, job
-from hybridgpu.mps.trouble import Trouble
+from hybridgpu.mps.trouble import Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hybridgpu.mps.settings import Settings
-
-_ANY_RESTART = 0xFFFFFFFF
-"""For a release of Slurm whose epilog is not told which run of the job this was."""
 
 
 def run(settings: Settings, environ: Mapping[str, str]) -> int:
@@ -28,7 +25,8 @@ def run(settings: Settings, environ: Mapping[str, str]) -> int:
         request = environment.read(environ)
     except Trouble as problem:
         return told.failed(reason(problem))
-    restart = _ANY_RESTART if request.restart is None else request.restart
+    # A release that does not tell which run of the job this was has none that is later.
+    restart = environment.LARGEST if request.restart is None else request.restart
     records = [record for record in job.every(settings) if record.job == request.job and record.restart <= restart]
     names = daemon.held_by(settings, request.job)
     names += [name for record in records for name in record.daemons if name not in names]

@@ -9,21 +9,20 @@ contract: S:src/plugins/prep/script/prep_script_slurmd.c).
 from __future__ import annotations
 
 from hybridgpu.hooks import environment
-from hybridgpu.hooks.told import Told, reason
+from hybridgpu.hooks.told import Told
 from hybridgpu.mps import daemon, devicemap, job
+from hybridgpu.mps.devicemap import MIG, MPS
 from hybridgpu.mps.process import boot_id
-from hybridgpu.mps.trouble import ByUser, Trouble
+from hybridgpu.mps.trouble import ByUser, Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hybridgpu.hooks.environment import Request
-    from hybridgpu.mps.devicemap import Device, DeviceMap
+    from hybridgpu.mps.devicemap import DeviceMap
     from hybridgpu.mps.settings import Settings
 
-SHARE_MODE = "mps"
-MIG = "mig"
 _EXCLUSIVE_PROCESS = "exclusive_process"
 
 
@@ -33,19 +32,22 @@ def run(settings: Settings, environ: Mapping[str, str]) -> int:
     share = environment.PERCENTAGE in environ
     try:
         request = environment.read(environ)
+    except Trouble as problem:
+        return told.failed(reason(problem)) if share else told.without(reason(problem))
+    try:
         told.outcome(_serve(settings, request))
-    except ByUser as problem:
-        told.outcome([("refused", "")] if share else [("without-mps", "")])
-        told.also(reason(problem))
-        if not _record_alone(settings, environ, told) and share:
-            return told.failed("and nothing would keep its tasks from the whole card")
+        return told.done()
     except (Trouble, OSError) as problem:
-        if share:
+        if share and not isinstance(problem, ByUser):
             return told.failed(reason(problem))
-        told.outcome([("without-mps", "")])
-        told.also(reason(problem))
-        _record_alone(settings, environ, told)
-    return told.done()
+        why = [reason(problem)]
+    try:
+        job.write(settings, _record(request, _mode(settings), []))
+    except (Trouble, OSError) as problem:
+        why.append(f"and then {reason(problem)}")
+        if share:
+            return told.failed("; ".join([*why, "so nothing would keep its tasks from the whole card"]))
+    return told.refused("; ".join(why)) if share else told.without("; ".join(why))
 
 
 def wanted(request: Request, devices: DeviceMap) -> list[daemon.Wanted]:
@@ -60,18 +62,19 @@ def wanted(request: Request, devices: DeviceMap) -> list[daemon.Wanted]:
     if uid is None or gid is None:
         raise Trouble("SLURM_JOB_UID and SLURM_JOB_GID are not both set: the daemon needs a user")
     if request.percentage is not None:
-        if not devices.daemons or devices.mode != SHARE_MODE:
+        if not devices.daemons or devices.mode != MPS:
             raise Trouble(f"the job asks for --gres=mps, and the mode of this node is {devices.mode}")
         if not mine:
             raise Trouble("the job has a share, and SLURM_JOB_GPUS names no GPU")
-        return [daemon.Wanted(f"u{uid}-{_indices(mine)}", uid, gid, mine, exclusive=False)]
+        return [daemon.Wanted(daemon.name_of(f"u{uid}", mine), uid, gid, mine, exclusive=False)]
     if not devices.whole_gpu_jobs or not mine:
         return []
     whole = [device for device in mine if device.profile is None]
     groups = [whole] if whole else []
     groups += [[device] for device in mine if device.profile is not None]
     exclusive = devices.compute_mode == _EXCLUSIVE_PROCESS and devices.mode != MIG
-    return [daemon.Wanted(f"j{request.job}-{_indices(group)}", uid, gid, group, exclusive) for group in groups]
+    owner = f"j{request.job}"
+    return [daemon.Wanted(daemon.name_of(owner, group), uid, gid, group, exclusive) for group in groups]
 
 
 def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
@@ -82,7 +85,7 @@ def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
     record = _record(request, devices.mode, daemons)
     outcomes: list[tuple[str, str]] = []
     try:
-        _release_earlier(settings, record)
+        outcomes += _release_earlier(settings, record)
         for each in daemons:
             outcomes.append((daemon.hold(settings, each, request.job, restart, request.conf), each.name))
         job.write(settings, record)
@@ -95,16 +98,21 @@ def _serve(settings: Settings, request: Request) -> list[tuple[str, str]]:
     return outcomes
 
 
-def _release_earlier(settings: Settings, record: job.Job) -> None:
-    """Let go what an earlier run of the same job held here, or a prolog of it that died; Slurm keeps a job's id."""
+def _release_earlier(settings: Settings, record: job.Job) -> list[tuple[str, str]]:
+    """Let go what an earlier run of the same job held here, or a prolog of it that died; Slurm keeps a job's id.
+
+    What was done: outcome and daemon.
+    """
+    outcomes = []
     for name in daemon.held_by(settings, record.job):
         if name not in record.daemons:
-            daemon.release(settings, name, record.job, record.restart)
+            outcomes.append((daemon.release(settings, name, record.job, record.restart), name))
         elif record.restart > 0:
-            daemon.release(settings, name, record.job, record.restart - 1)
+            outcomes.append((daemon.release(settings, name, record.job, record.restart - 1), name))
     earlier = job.read(settings, record.name)
     if earlier is not None and earlier.restart < record.restart:
         job.remove(settings, record)
+    return outcomes
 
 
 def _undo(settings: Settings, record: job.Job) -> list[str]:
@@ -122,20 +130,12 @@ def _undo(settings: Settings, record: job.Job) -> list[str]:
     return problems
 
 
-def _record_alone(settings: Settings, environ: Mapping[str, str], told: Told) -> bool:
-    """The record of a job without daemons, for its task prolog; whether it is written."""
+def _mode(settings: Settings) -> str:
+    """This node's mode for the record of a job without daemons; empty where nothing can be told."""
     try:
-        request = environment.read(environ)
-        try:
-            mode = devicemap.read(settings.device_map, boot_id()).mode
-        except Trouble:
-            mode = ""
-        job.write(settings, _record(request, mode, []))
-        return True
-    except (Trouble, OSError) as problem:
-        if reason(problem) not in told.why:
-            told.also(reason(problem))
-        return False
+        return devicemap.read(settings.device_map, boot_id()).mode
+    except Trouble:
+        return ""
 
 
 def _record(request: Request, mode: str, daemons: list[daemon.Wanted]) -> job.Job:
@@ -164,7 +164,3 @@ def _same_cards(request: Request, devices: DeviceMap) -> None:
                 f"Slurm's GPU {index} is {entry[:60]}, and in the DeviceMap {uuid}; "
                 "run `hybridgpu node bind` on this node, or restart its slurmd"
             )
-
-
-def _indices(devices: list[Device]) -> str:
-    return "+".join(str(device.slurm_index) for device in devices)

@@ -1,11 +1,11 @@
 """`hybridgpu-hook sweep`: what a timer and the boot run, so that a hook that never came or died leaves nothing.
 
-One line on standard output and one in the journal for each thing that was removed, or could not be.
+One line on standard output for each thing that was removed, or could not be; the journal has it already.
 """
 
 from __future__ import annotations
 
-from hybridgpu.mps import journal, sweep
+from hybridgpu.mps import sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,5 @@ def run(settings: Settings, write: Callable[[str], object], pause: float = sweep
     for action in sweep.sweep(settings, pause):
         failed |= action.failed
         outcome = "failed" if action.failed else "removed"
-        journal.note(settings, "sweep", **{action.what: action.name}, outcome=outcome, why=action.why)
         write(f"{action.what} {action.name}: {outcome}: {action.why}\n")
     return 1 if failed else 0

@@ -10,6 +10,7 @@ from hybridgpu.hooks import task as tasks
 from hybridgpu.hooks.environment import PERCENTAGE, VISIBLE
 from hybridgpu.hooks.visible import access, are_uuids, lost, mapped
 from hybridgpu.mps import daemon, devicemap, job
+from hybridgpu.mps.devicemap import MIG
 from hybridgpu.mps.process import boot_id
 from hybridgpu.mps.trouble import Trouble
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 MEMORY = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-MIG = "mig"
 _MIB = 1024 * 1024
 
 
@@ -144,8 +144,7 @@ def _whole(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
     entries = _entries(task, record, node, alone)
     visible = [] if are_uuids(task.visible) else [_visible(entries)]
     first = entries[0]
-    serving = (name for name in record.daemons if str(first.device.slurm_index) in name.rpartition("-")[2].split("+"))
-    name = next(serving, None)
+    name = next((name for name in record.daemons if daemon.is_over(name, first.device.slurm_index)), None)
     try:
         if name is None:
             raise Trouble(f"no daemon serves {first.uuid}: Slurm tells a prolog of one type of GPU only")
@@ -198,7 +197,7 @@ def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list
     view = node.daemon(name)
     if view is None or not view.alive or view.uid != record.uid:
         raise Trouble(f"the MPS daemon of job {record.job} does not run any more")
-    if not {device.uuid for device in view.devices} >= {entries[0].device.uuid}:
+    if entries[0].device.uuid not in (device.uuid for device in view.devices):
         raise Trouble(f"the MPS daemon of job {record.job} does not serve {entries[0].uuid}")
     if view.shm is not None and view.shm != node.shm:
         raise Trouble(

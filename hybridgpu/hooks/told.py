@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Told:
-    """The line of one run of a hook, gathered while it runs. `why`: what went wrong so far."""
+    """The line of one run of a hook, gathered while it runs."""
 
     def __init__(self, settings: Settings, hook: str, environ: Mapping[str, str]) -> None:
         self._settings, self._hook = settings, hook
@@ -30,23 +30,29 @@ class Told:
             "uid": environ.get("SLURM_JOB_UID", ""),
             "gpus": environ.get("SLURM_JOB_GPUS", ""),
         }
-        self.why: list[str] = []
+        self._why: str | None = None
 
     def outcome(self, outcomes: list[tuple[str, str]]) -> None:
-        """What became of which daemon: `started`, `joined`, ..., with its name; empty where it is of none."""
+        """What became of which daemon: `started`, `joined`, ..., with its name."""
         self._outcomes += outcomes
-
-    def also(self, why: str) -> None:
-        """Something that went wrong, and did not end the hook."""
-        self.why.append(why)
 
     def failed(self, why: str) -> int:
         """Note the failure, tell slurmd, and give the exit code."""
-        self.also(why)
-        self._outcomes = [("failed", "")]
-        self.done()
-        say("; ".join(self.why), self._hook)
+        self._instead("failed", why)
+        say(why, self._hook)
         return 1
+
+    def refused(self, why: str) -> int:
+        """Note that the job's tasks will be refused, and give the exit code."""
+        return self._instead("refused", why)
+
+    def without(self, why: str) -> int:
+        """Note that the job goes on without MPS, and give the exit code."""
+        return self._instead("without-mps", why)
+
+    def _instead(self, outcome: str, why: str) -> int:
+        self._outcomes, self._why = [(outcome, "")], why
+        return self.done()
 
     def done(self) -> int:
         """Note the line, and give the exit code."""
@@ -54,19 +60,12 @@ class Told:
             self._settings,
             self._hook,
             **{name: value or None for name, value in self._known.items()},
-            daemon=",".join(name for _, name in self._outcomes) or None,
+            daemon=",".join(name for _, name in self._outcomes if name) or None,
             outcome=",".join(word for word, _ in self._outcomes) or "nothing",
             seconds=time.monotonic() - self._began,
-            why="; ".join(self.why) or None,
+            why=self._why,
         )
         return 0
-
-
-def reason(problem: Exception) -> str:
-    """A Trouble or an OSError in one line."""
-    if isinstance(problem, OSError) and problem.strerror:
-        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
-    return str(problem)
 
 
 def say(text: str, hook: str) -> None:

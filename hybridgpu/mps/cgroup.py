@@ -59,7 +59,7 @@ def enter(name: str, pid: int) -> list[str]:
     joined = []
     for base in hierarchies():
         folder = _path(base, name)
-        if _made(base, folder) and _written(f"{folder}/{_PROCESSES}", str(pid)):
+        if _joined(base, folder, pid):
             joined.append(folder)
         else:
             _written(f"{base}/{_PROCESSES}", str(pid))
@@ -155,24 +155,29 @@ def _is_device(path: str, device: str) -> bool:
     return f"{os.major(number)}:{os.minor(number)}" == device
 
 
-def _made(base: str, folder: str) -> bool:
-    """Make a cgroup with `hybridgpu` above it, fit to be joined."""
-    ours = f"{base}/{_OURS}"
+def _joined(base: str, folder: str, pid: int) -> bool:
+    """Put a process into a cgroup, made where it is missing; whether that is allowed."""
     for _ in range(_ATTEMPTS):
-        try:
-            for path, above in ((ours, base), (folder, ours)):
-                try:
-                    os.mkdir(path, 0o755)
-                except FileExistsError:
-                    pass
-                if not _filled(path, above):
-                    return False
+        if _made(base, folder) and _written(f"{folder}/{_PROCESSES}", str(pid)):
             return True
-        except FileNotFoundError:
-            continue
-        except OSError:
+        if os.path.isdir(folder):
             return False
     return False
+
+
+def _made(base: str, folder: str) -> bool:
+    """Make a cgroup with `hybridgpu` above it, fit to be joined; False also where it was taken away meanwhile."""
+    ours = f"{base}/{_OURS}"
+    for path, above in ((ours, base), (folder, ours)):
+        try:
+            os.mkdir(path, 0o755)
+        except FileExistsError:
+            pass
+        except OSError:
+            return False
+        if not _filled(path, above):
+            return False
+    return True
 
 
 def _filled(folder: str, above: str) -> bool:

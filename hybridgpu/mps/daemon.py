@@ -1,33 +1,19 @@
 """One MPS daemon: started for its first holder, stopped after its last, under the lock of its folder.
 
 The order of writing is what makes a hook that dies anywhere harmless: a holder and an intent before the start, the pid
-before the program runs, the holder gone before the stop. Nothing is signalled but what is proven to be ours: the
-process that state.json names, by pid and start time, and what lives in the daemon's own cgroup.
+before the program runs, the holder gone before the stop.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import time
 
-from hybridgpu.mps import cgroup, spawn
-from hybridgpu.mps.devicemap import Device
+from hybridgpu.mps import cgroup, control
 from hybridgpu.mps.folder import remove_tree, root_folder, user_folder
 from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.mount import limit
-from hybridgpu.mps.process import (
-    Identity,
-    alive,
-    boot_id,
-    descendants,
-    identify,
-    pids,
-    signal_it,
-    uid,
-    wait_gone,
-)
+from hybridgpu.mps.process import alive, boot_id, identify
 from hybridgpu.mps.state import (
     HOLDERS,
     LOG,
@@ -42,19 +28,13 @@ from hybridgpu.mps.state import (
     write_holder,
     write_state,
 )
-from hybridgpu.mps.trouble import ByUser, Trouble
+from hybridgpu.mps.trouble import Busy, Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from hybridgpu.mps.devicemap import Device
     from hybridgpu.mps.settings import Settings
 
-_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""For the control daemon, which starts nvidia-cuda-mps-server by name."""
-
-_ASK = "get_default_active_thread_percentage\n"
-_EXCLUSIVE_PROCESS = 3
-_POLL = 0.002
-_SIGTERM, _SIGKILL = 15, 9
 _TREE_SECONDS = 10.0
 
 
@@ -74,6 +54,16 @@ class View:
 
     def __init__(self, pipe: str, uid: int, devices: list[Device], shm: int | None, alive: bool) -> None:
         self.pipe, self.uid, self.devices, self.shm, self.alive = pipe, uid, devices, shm, alive
+
+
+def name_of(owner: str, devices: list[Device]) -> str:
+    """The name of the daemon over these devices: `u1001-0` of a user, `j12-0+1` of a job."""
+    return f"{owner}-{'+'.join(str(device.slurm_index) for device in devices)}"
+
+
+def is_over(name: str, slurm_index: int) -> bool:
+    """Whether the daemon of this name is over the device of this number."""
+    return str(slurm_index) in name.rpartition("-")[2].split("+")
 
 
 def folder_of(settings: Settings, name: str) -> str:
@@ -123,7 +113,7 @@ def hold(settings: Settings, wanted: Wanted, job: int, restart: int, conf: str =
                 if not holders(folder):
                     clean(settings, wanted.name)
             except (Trouble, OSError) as worse:
-                raise Trouble(f"{error}; and then: {worse}") from error
+                raise Trouble(f"{reason(error)}; and then: {reason(worse)}") from error
             raise
 
 
@@ -141,19 +131,29 @@ def ready(settings: Settings, name: str, job: int) -> None:
 def release(settings: Settings, name: str, job: int, restart: int) -> str:
     """Take a job's hold away, and the daemon where nobody else has one: `stopped`, `left`, or `nothing` to do.
 
-    A hold of a later restart of the job stays. Raises Trouble where something could not be cleaned, and OSError.
+    A hold of a later restart of the job stays. Where another hook is at the daemon for too long, the hold goes all the
+    same, and the daemon is that hook's or the next sweep's. Raises Trouble where something could not be cleaned, and
+    OSError.
     """
     folder = folder_of(settings, name)
-    with Locked(folder, settings.lock_seconds, create=False) as lock:
-        if lock.gone:
-            return "nothing"
-        holder = read_holder(folder, job)
-        if holder is not None and holder.restart <= restart:
-            remove_holder(folder, job)
-        if holders(folder):
-            return "left"
-        clean(settings, name)
-        return "stopped"
+    try:
+        with Locked(folder, settings.lock_seconds, create=False) as lock:
+            if lock.gone:
+                return "nothing"
+            _let_go(folder, job, restart)
+            if holders(folder):
+                return "left"
+            clean(settings, name)
+            return "stopped"
+    except Busy:
+        _let_go(folder, job, restart)
+        return "left"
+
+
+def _let_go(folder: str, job: int, restart: int) -> None:
+    holder = read_holder(folder, job)
+    if holder is not None and holder.restart <= restart:
+        remove_holder(folder, job)
 
 
 def clean(settings: Settings, name: str) -> None:
@@ -181,17 +181,18 @@ def _held(settings: Settings, wanted: Wanted, folder: str, holder: Holder) -> st
     if state is not None and not _fits(state, wanted):
         jobs = ", ".join(str(other.job) for other in others)
         raise Trouble(f"daemon {wanted.name} is of other cards or another boot, and job {jobs} holds it")
-    if state is not None and _answers_in_time(settings, folder, state):
+    if state is not None and control.answers_in_time(settings, folder, state):
         return "joined"
     if state is not None:
-        _stop(settings, wanted.name, folder, state)
+        control.stop(settings, wanted.name, folder, state, ask=False)
     _start(settings, wanted, folder, state)
     return "started" if state is None else "restarted"
 
 
 def _fits(state: State, wanted: Wanted) -> bool:
+    """Whether it is the user's over the same cards; its group is that of the first job, and a user may have several."""
     mine = [device.uuid for device in wanted.devices]
-    return state.boot == boot_id() and state.uuids == mine and (state.uid, state.gid) == (wanted.uid, wanted.gid)
+    return state.boot == boot_id() and state.uuids == mine and state.uid == wanted.uid
 
 
 def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None) -> None:
@@ -210,81 +211,19 @@ def _start(settings: Settings, wanted: Wanted, folder: str, before: State | None
     write_state(folder, state)
     if wanted.exclusive:
         _make_exclusive(settings, folder, state)
-
-    here = _user_is_here(wanted, state)
-
-    def prepare(identity: Identity) -> None:
-        cgroup.enter(wanted.name, identity.pid)
-        state.identity = identity
-        write_state(folder, state)
-
-    spawn.start(
-        [settings.control, "-f"],
-        _environment(folder, state),
-        wanted.uid,
-        wanted.gid,
-        f"{folder}/{LOG}/control.log",
-        prepare,
-    )
-    if not _answers_in_time(settings, folder, state):
-        lives = state.identity is not None and alive(state.identity)
-        what = f"does not answer after {settings.start_seconds:g} s" if lives else "ended at its start"
-        kind = ByUser if here or _user_is_here(wanted, state) else Trouble
-        raise kind(f"{settings.control} {what}{_last_line(folder)}")
-
-
-def _environment(folder: str, state: State) -> dict[str, str]:
-    """The daemon's whole environment. A percentage in it would cap every client (S:gres_mps, commit 134cd63a)."""
-    return {
-        "PATH": _PATH,
-        "CUDA_VISIBLE_DEVICES": ",".join(state.uuids),
-        "CUDA_MPS_PIPE_DIRECTORY": f"{folder}/{PIPE}",
-        "CUDA_MPS_LOG_DIRECTORY": f"{folder}/{LOG}",
-    }
-
-
-def _answers_in_time(settings: Settings, folder: str, state: State) -> bool:
-    """Whether the daemon comes to answer within START_SECONDS, as long as it lives."""
-    end = time.monotonic() + settings.start_seconds
-    while state.identity is not None and alive(state.identity):
-        rest = end - time.monotonic()
-        if rest > 0 and _answers(settings, folder, state, rest):
-            return True
-        if rest <= 0:
-            return False
-        time.sleep(_POLL)
-    return False
-
-
-def _user_is_here(wanted: Wanted, state: State) -> bool:
-    """Whether processes of the user run here that are not the daemon's.
-
-    They can do to it what they like: signals, its socket, its folders. Without any, a daemon that does not start is the
-    node's trouble.
-    """
-    ours = {process.pid for process in _processes(wanted.name, state)}
-    return any(uid(pid) == wanted.uid and identify(pid) is not None for pid in pids() if pid not in ours)
-
-
-def _answers(settings: Settings, folder: str, state: State, seconds: float) -> bool:
-    """Whether the daemon answers a question in time; asked as its user, for the pipe directory is that user's."""
-    if not os.path.lexists(f"{folder}/{PIPE}/control"):
-        return False
-    environment = _environment(folder, state)
-    status, _ = spawn.run_as([settings.control], environment, state.uid, state.gid, _ASK, max(0.1, seconds))
-    return status == 0
+    control.start(settings, wanted.name, folder, state)
 
 
 def _make_exclusive(settings: Settings, folder: str, state: State) -> None:
     """Set EXCLUSIVE_PROCESS on the cards, with what each was before written down first."""
-    from hybridgpu.mps.computemode import ComputeModes
+    from hybridgpu.mps.computemode import EXCLUSIVE_PROCESS, ComputeModes
 
     with ComputeModes(settings.nvml) as modes:
         for uuid in state.uuids:
             if uuid not in state.compute_mode:
                 state.compute_mode[uuid] = modes.get(uuid)
                 write_state(folder, state)
-            modes.set(uuid, _EXCLUSIVE_PROCESS)
+            modes.set(uuid, EXCLUSIVE_PROCESS)
 
 
 def _restore_modes(settings: Settings, state: State) -> None:
@@ -295,58 +234,10 @@ def _restore_modes(settings: Settings, state: State) -> None:
             modes.set(uuid, mode)
 
 
-def _stop(settings: Settings, name: str, folder: str, state: State | None) -> None:
-    """End the daemon and its servers: asked to quit, then told, then killed; Trouble names what does not end."""
-    ours = _processes(name, state)
-    if state is not None and state.identity is not None and alive(state.identity):
-        _ask_to_quit(settings, folder, state)
-        wait_gone([state.identity], min(1.0, settings.quit_seconds))
-    wait_gone(_signalled(name, ours, state, _SIGTERM), min(1.0, settings.kill_seconds))
-    end = time.monotonic() + settings.kill_seconds
-    left: list[Identity] = []
-    while cgroup.members(name) or any(alive(process) for process in ours):
-        with cgroup.Frozen(name):  # so that this is all, however fast its user lets it fork
-            left = _signalled(name, ours, state, _SIGKILL)
-        left = wait_gone(left, settings.kill_seconds)
-        if left or time.monotonic() >= end:
-            break
-    if left:
-        pids = ", ".join(str(process.pid) for process in left)
-        raise Trouble(
-            f"daemon {name}: process {pids} does not end on SIGKILL: the driver holds it; the node needs a look"
-        )
-
-
-def _signalled(name: str, ours: set[Identity], state: State | None, number: int) -> list[Identity]:
-    """Signal what is the daemon's and lives, and give it."""
-    left = [process for process in {*ours, *_processes(name, state)} if alive(process)]
-    for process in left:
-        signal_it(process, number)
-    return left
-
-
-def _ask_to_quit(settings: Settings, folder: str, state: State) -> None:
-    """Ask, as its user; where that can't be, as in the middle of a driver's upgrade, signals will do."""
-    if os.path.lexists(f"{folder}/{PIPE}/control"):
-        environment = _environment(folder, state)
-        try:
-            spawn.run_as([settings.control], environment, state.uid, state.gid, "quit\n", settings.quit_seconds)
-        except Trouble:
-            return
-
-
-def _processes(name: str, state: State | None) -> set[Identity]:
-    """What is proven to be the daemon's: itself, what descends from it, and what its cgroup holds."""
-    found = {identity for pid in cgroup.members(name) if (identity := identify(pid)) is not None}
-    if state is not None and state.boot == boot_id() and state.identity is not None and alive(state.identity):
-        found |= {state.identity, *descendants(state.identity)}
-    return found
-
-
 def _remove_daemon(settings: Settings, name: str, folder: str, state: State | None) -> None:
     """All of a daemon but its folder and holders; after a reboot nothing is signalled, and no compute mode set."""
     same_boot = state is not None and state.boot == boot_id()
-    _stop(settings, name, folder, state if same_boot else None)
+    control.stop(settings, name, folder, state if same_boot else None)
     if state is not None and same_boot and state.compute_mode:
         _restore_modes(settings, state)
     for leaf in (PIPE, LOG):
@@ -364,21 +255,3 @@ def shm() -> int | None:
         return os.stat("/dev/shm").st_dev  # noqa: S108  looked at only
     except OSError:
         return None
-
-
-def _last_line(folder: str) -> str:
-    """The last line the daemon wrote, for a person; the file is the user's, so it is opened with care and cleaned."""
-    try:
-        descriptor = os.open(f"{folder}/{LOG}/control.log", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        return "" if error.errno == errno.ENOENT else f" ({error.strerror})"
-    try:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
-            return ""
-        text = os.pread(descriptor, 4096, max(0, seen.st_size - 4096)).decode("ascii", "replace")
-    finally:
-        os.close(descriptor)
-    lines = [line for line in text.splitlines() if line.strip()]
-    told = "".join(c if c.isprintable() and c.isascii() else "?" for c in lines[-1][-200:]) if lines else ""
-    return f": {told}" if told else ""

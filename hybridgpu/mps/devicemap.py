@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MPS, MIG = "mps", "mig"
+"""The modes of a node that hooks tell from the others."""
+
 _BIND = "run `hybridgpu node bind` on this node"
 
 

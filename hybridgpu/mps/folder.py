@@ -102,7 +102,9 @@ def write_whole(folder: str, name: str, text: str, mode: int = 0o644) -> None:
         finally:
             os.close(descriptor)
         os.rename(temporary, path)
-    except BaseException:
+    except BaseException as problem:
+        if isinstance(problem, OSError):
+            problem.filename = path  # a write names no file, and a log line must
         os.unlink(temporary)
         raise
 

@@ -70,7 +70,10 @@ def write(settings: Settings, job: Job) -> None:
 
 
 def remove(settings: Settings, job: Job) -> None:
-    """Remove a record, if it is there. Raises OSError."""
+    """Remove a job's record, if it is there; one of a later run of the job stays. Raises OSError."""
+    there = read(settings, job.name)
+    if there is not None and there.restart > job.restart:
+        return
     try:
         os.unlink(f"{settings.jobs}/{job.name}")
     except FileNotFoundError:

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 
-from hybridgpu.mps.process import argv, environment, pids, uid
+from hybridgpu.mps.process import argv, environment, parent, pids, uid
 from hybridgpu.mps.trouble import Trouble
 
 _STEP_DAEMON = re.compile(r"\S*slurmstepd: \[(\d+)\.")
@@ -29,25 +29,31 @@ _MOST_FILES, _MOST_DEPTH, _MOST_BYTES = 1000, 32, 64 * 1024 * 1024
 
 
 class Look:
-    """What was seen at one moment. `jobs`: ids of jobs with a step daemon, or a prolog or epilog at work, here."""
+    """What was seen at one moment. `jobs`: ids of jobs with a step daemon, or a prolog or epilog at work, here.
 
-    __slots__ = ("jobs",)
+    `starting`: slurmd is between a job's prolog and its step daemon, and nothing shows whose. It stays there for long
+    where it waits for the end of the prolog's output, whose pipe other jobs' step daemons have inherited (run on 24.11,
+    80 jobs at once).
+    """
 
-    def __init__(self, jobs: set[int]) -> None:
-        self.jobs = jobs
+    __slots__ = ("jobs", "starting")
+
+    def __init__(self, jobs: set[int], starting: bool = False) -> None:
+        self.jobs, self.starting = jobs, starting
 
 
 def look() -> Look:
     """Look at every process of root's; another user's can call itself what it likes, and is not asked."""
     mine = os.getpid()
-    return Look({job for pid in pids() if pid != mine and uid(pid) == 0 for job in _jobs(pid)})
+    found = [_jobs(pid) for pid in pids() if pid != mine and uid(pid) == 0]
+    return Look({job for jobs in found if jobs is not None for job in jobs}, None in found)
 
 
 def contained(conf: str, before: float) -> bool:
     """Whether this slurm.conf keeps an extern step of each job, and did so already at `before` (seconds since epoch).
 
-    It did if no file of it has changed since; PrologFlags' last value counts (run on 22.05, 24.11, 26.05). False also
-    where the files can't be read.
+    It did if no file of it has changed since, and slurmd had read them by then, which cannot be seen (docs/mps.md).
+    PrologFlags' last value counts (run on 22.05, 24.11, 26.05). False also where the files can't be read.
     """
     reading = _Reading(before)
     try:
@@ -57,12 +63,16 @@ def contained(conf: str, before: float) -> bool:
     return any(flag.strip() in _CONTAINING for flag in reading.flags.lower().split(","))
 
 
-def _jobs(pid: int) -> list[int]:
+def _jobs(pid: int) -> list[int] | None:
+    """Jobs that a process is of; None for a step daemon that has no title yet, and a dead script of slurmd's."""
     words = argv(pid)
     if not words:
-        return []
+        above = parent(pid) or 0
+        return None if _program(argv(above)) == "slurmd" and _beside_us(above) else []
     if found := _STEP_DAEMON.match(words[0]):
         return [int(found[1])]
+    if len(words) == 1 and _program(words) == "slurmstepd" and _beside_us(pid):
+        return None
     try:
         variables = environment(pid)
     except Trouble:  # one with more rights than we have, so none of slurmd's, which has started us
@@ -70,6 +80,18 @@ def _jobs(pid: int) -> list[int]:
     job = variables.get("SLURM_JOB_ID", "")
     at_work = variables.get("SLURM_SCRIPT_CONTEXT") in _SCRIPTS and job.isascii() and job.isdecimal()
     return [int(job)] if at_work else []
+
+
+def _program(words: list[str]) -> str:
+    return words[0].rpartition("/")[2] if words else ""
+
+
+def _beside_us(pid: int) -> bool:
+    """Whether it is of our pid namespace: the slurmd of a container is not this node's."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return False
 
 
 class _Reading:

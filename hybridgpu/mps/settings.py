@@ -9,7 +9,7 @@ from hybridgpu.mps.trouble import Trouble
 
 HOOKS_CONF = "/etc/hybridgpu/hooks.conf"
 FOR_THE_SHELL = ("PYTHON",)
-"""Keys that slurm/hybridgpu-hook reads before there is a Python."""
+"""Keys that slurm/hybridgpu-hook reads before there is a Python; it would not know one with a blank beside it."""
 
 
 class Settings:
@@ -74,11 +74,16 @@ def read(path: str = HOOKS_CONF) -> Settings:
         return Settings()
     except OSError as error:
         raise Trouble(f"{path}: {error.strerror}") from None
-    settings, problems = Settings(), []
+    settings = Settings()
+    problems: list[str] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):
-            problem = _take(settings, *(part.strip() for part in text.partition("=")))
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if key in FOR_THE_SHELL:
+                problem = None if line.startswith(f"{key}=/") else f"write it as {key}=/PATH, without blanks"
+            else:
+                problem = _take(settings, key, equals, value)
             problems += [f"{path}:{number}: {problem}"] if problem else []
     if problems:
         raise Trouble("; ".join(problems))
@@ -88,8 +93,6 @@ def read(path: str = HOOKS_CONF) -> Settings:
 def _take(settings: Settings, key: str, equals: str, value: str) -> str | None:
     """Sets one key, or says why not."""
     name = key.lower()
-    if key in FOR_THE_SHELL:
-        return None
     if not equals or name not in KEYS or key != key.upper():
         allowed = ", ".join(sorted((*FOR_THE_SHELL, *(name.upper() for name in KEYS))))
         return f"{key!r} is no key; allowed: {allowed}"

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import time
 
-from hybridgpu.mps import cgroup, daemon, job
+from hybridgpu.mps import cgroup, daemon, job, journal
 from hybridgpu.mps.folder import abandoned
 from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.process import alive, boot_id
 from hybridgpu.mps.running import contained, look
 from hybridgpu.mps.state import HOLDERS, Holder, State, holders, read_holder, read_state, remove_holder
-from hybridgpu.mps.trouble import Busy, Trouble
+from hybridgpu.mps.trouble import Busy, Trouble, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hybridgpu.mps.devicemap import Device
     from hybridgpu.mps.running import Look
     from hybridgpu.mps.settings import Settings
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 PAUSE = 2.0
 """Seconds between the two looks."""
 
+_UNHELD = "no job holds it"
 _PROLOG_DIED = "its prolog died"
 _REBOOTED = "the node has booted since"
 _STRAY = "it belongs to no daemon and no job"
@@ -35,12 +38,14 @@ _NO_STEP_DAEMON = "no step daemon of it runs, and PrologFlags=Contain keeps one"
 
 
 class Action:
-    """One thing the sweep did, or failed to do. `what`: daemon, holder, job, stray."""
+    """One thing the sweep did, or failed to do. `what`: daemon, holder, job, stray. `of`: its job, uid, gpus."""
 
-    __slots__ = ("failed", "name", "what", "why")
+    __slots__ = ("failed", "name", "of", "what", "why")
 
-    def __init__(self, what: str, name: str, why: str, failed: bool = False) -> None:
-        self.what, self.name, self.why, self.failed = what, name, why, failed
+    def __init__(
+        self, what: str, name: str, why: str, of: dict[str, object] | None = None, failed: bool = False
+    ) -> None:
+        self.what, self.name, self.why, self.of, self.failed = what, name, why, of or {}, failed
 
 
 class HolderSeen:
@@ -68,15 +73,21 @@ class DaemonSeen:
         self.pid = identity.pid if identity else None
         self.alive = identity is not None and self.boot == boot_id() and alive(identity)
 
+    def of(self, holders: list[HolderSeen]) -> dict[str, object]:
+        """Whose it was, for the journal: of these jobs."""
+        jobs = ",".join(str(holder.job) for holder in holders) or None
+        gpus = ",".join(str(device.slurm_index) for device in self.devices) or None
+        return {"job": jobs, "uid": self.uid, "gpus": gpus}
+
 
 class JobSeen:
     """A job's record; `ended` as for a holder."""
 
-    __slots__ = ("daemons", "ended", "gpus", "job", "name", "restart", "uid")
+    __slots__ = ("daemons", "ended", "gpus", "job", "name", "restart", "since", "uid")
 
     def __init__(self, record: job.Job, ended: str | None) -> None:
         self.name, self.job, self.restart, self.uid = record.name, record.job, record.restart, record.uid
-        self.gpus, self.daemons, self.ended = record.gpus, record.daemons, ended
+        self.gpus, self.daemons, self.since, self.ended = record.gpus, record.daemons, record.since, ended
 
 
 class Survey:
@@ -90,21 +101,28 @@ class Survey:
 
 def survey(settings: Settings, pause: float = PAUSE) -> Survey:
     """What there is, and what of it nobody needs; changes nothing. Waits `pause` seconds where it must look twice."""
-    ended = _Ended(pause)
-    daemons = [_seen(settings, name, ended) for name in daemon.names(settings)]
-    jobs = [JobSeen(record, ended.record(settings, record)) for record in job.every(settings)]
-    return Survey(daemons, jobs, _strays(settings, ended.running))
+    return _surveyed(settings, _Ended(pause))
 
 
 def sweep(settings: Settings, pause: float = PAUSE) -> list[Action]:
-    """Remove what nobody needs; gives what was done, and what could not be. What a hook is at is left to it."""
-    found = survey(settings, pause)
-    done = [action for seen in found.daemons for action in _sweep_daemon(settings, seen)]
-    for record in found.jobs:
-        why = record.ended or _let_go(settings, record)
-        if why is not None:
-            done.append(_removed("job", record.name, why, f"{settings.jobs}/{record.name}"))
-    return done + [_removed("stray", path, _STRAY, path) for path in found.strays]
+    """Remove what nobody needs; gives what was done, and what could not be. What a hook is at is left to it.
+
+    Each thing is in the journal as soon as it is done, for a sweep may be ended before it is through.
+    """
+    ended, done = _Ended(pause), []
+    found, began = _surveyed(settings, ended), time.monotonic()
+    for action in _swept(settings, found, ended):
+        journal.note(
+            settings,
+            "sweep",
+            **{**action.of, action.what: action.name},
+            outcome="failed" if action.failed else "removed",
+            seconds=time.monotonic() - began,
+            why=action.why,
+        )
+        done.append(action)
+        began = time.monotonic()
+    return done
 
 
 class _Ended:
@@ -113,7 +131,7 @@ class _Ended:
     def __init__(self, pause: float) -> None:
         self._pause = pause
         self._boot = boot_id()
-        self._began = time.time()
+        self.began = time.time()
         self._first = look()
         self._second: Look | None = None
 
@@ -135,17 +153,34 @@ class _Ended:
         return _let_go(settings, record) or self._without_step(record.job, record.conf, record.since)
 
     def _without_step(self, number: int, conf: str, since: float) -> str | None:
-        if since >= self._began or number in self._first.jobs or not contained(conf, since):
+        if since >= self.began or number in self._first.jobs or not contained(conf, since):
             return None  # a job that began since has not been looked for
         if self._second is None:
             time.sleep(self._pause)
             self._second = look()
+        if self._first.starting or self._second.starting:
+            return None
         return None if number in self._second.jobs else _NO_STEP_DAEMON
 
 
 def _let_go(settings: Settings, record: job.Job | JobSeen) -> str | None:
     """Why a record of a job with daemons is needed no more, once the holds are gone; None where that is not so."""
     return "it holds no daemon any more" if record.daemons and not daemon.held_by(settings, record.job) else None
+
+
+def _surveyed(settings: Settings, ended: _Ended) -> Survey:
+    daemons = [_seen(settings, name, ended) for name in daemon.names(settings)]
+    jobs = [JobSeen(record, ended.record(settings, record)) for record in job.every(settings)]
+    return Survey(daemons, jobs, _strays(settings, ended))
+
+
+def _swept(settings: Settings, found: Survey, ended: _Ended) -> Iterator[Action]:
+    for seen in found.daemons:
+        yield from _sweep_daemon(settings, seen)
+    for record in found.jobs:
+        yield from _sweep_record(settings, record)
+    for path in _strays(settings, ended):  # looked for again: stopping daemons takes its time
+        yield _removed("stray", path, _STRAY, path)
 
 
 def _seen(settings: Settings, name: str, ended: _Ended) -> DaemonSeen:
@@ -157,38 +192,47 @@ def _seen(settings: Settings, name: str, ended: _Ended) -> DaemonSeen:
     held = [HolderSeen(holder, ended.holder(holder, state.boot if state else None)) for holder in holders(folder)]
     leftover = None
     if not held:
-        leftover = "no job holds it"
+        leftover = _UNHELD
     elif all(holder.ended for holder in held):
         leftover = f"job {held[0].job}: {held[0].ended}"
     return DaemonSeen(name, state, held, leftover)
 
 
-def _sweep_daemon(settings: Settings, seen: DaemonSeen) -> list[Action]:
+def _sweep_daemon(settings: Settings, seen: DaemonSeen) -> Iterator[Action]:
     """Take away the holds of ended jobs, and the daemon where none is left. A hold written since it was seen stays."""
     gone = [holder for holder in seen.holders if holder.ended is not None]
     if not gone and seen.leftover is None:
-        return []
-    folder, done = daemon.folder_of(settings, seen.name), []
+        return
+    folder = daemon.folder_of(settings, seen.name)
     try:
         with Locked(folder, _LOCK_SECONDS, create=False) as lock:
             if lock.gone:
-                return []
+                return
             for holder in gone:
                 there = read_holder(folder, holder.job)
                 if there is not None and (there.restart, there.since) == (holder.restart, holder.since):
                     remove_holder(folder, holder.job)
-                    done.append(Action("holder", f"{seen.name}/{holder.job}", holder.ended or ""))
+                    yield Action("holder", f"{seen.name}/{holder.job}", holder.ended or "", seen.of([holder]))
             if not holders(folder):
                 daemon.clean(settings, seen.name)
-                done.append(Action("daemon", seen.name, seen.leftover or ""))
+                yield Action("daemon", seen.name, seen.leftover or _UNHELD, seen.of(gone))
     except Busy:
-        return done
+        return
     except (Trouble, OSError) as error:
-        done.append(Action("daemon", seen.name, str(error), failed=True))
-    return done
+        yield Action("daemon", seen.name, reason(error), seen.of(gone), failed=True)
 
 
-def _strays(settings: Settings, running: set[int]) -> list[str]:
+def _sweep_record(settings: Settings, seen: JobSeen) -> Iterator[Action]:
+    """Remove the record of a job that has ended. One written since it was seen is of another run of it, and stays."""
+    why = seen.ended or _let_go(settings, seen)
+    there = job.read(settings, seen.name)
+    if why is not None and there is not None and (there.restart, there.since) == (seen.restart, seen.since):
+        gpus = ",".join(str(gpu) for gpu in seen.gpus) or None
+        of = {"job": seen.name, "uid": seen.uid, "gpus": gpus}
+        yield _removed("job", seen.name, why, f"{settings.jobs}/{seen.name}", of)
+
+
+def _strays(settings: Settings, ended: _Ended) -> list[str]:
     """What killed hooks have left beside records and daemons: temporary files, cut-off records, empty cgroups."""
     cgroups = [path for name in cgroup.names() for path in cgroup.empty(name)]
     known = set(daemon.names(settings))
@@ -200,15 +244,21 @@ def _strays(settings: Settings, running: set[int]) -> list[str]:
         *(
             f"{settings.jobs}/{name}"
             for name in _files(settings.jobs)
-            if abandoned(name) or _cut_off(settings, name, running)
+            if abandoned(name) or _cut_off(settings, name, ended)
         ),
     ]
 
 
-def _cut_off(settings: Settings, name: str, running: set[int]) -> bool:
+def _cut_off(settings: Settings, name: str, ended: _Ended) -> bool:
     """Whether a file is a record that nobody can read, and nobody is writing: of no use to its job, if there is one."""
     number = job.number_of(name)
-    return number is not None and number not in running and job.read(settings, name) is None
+    if number is None or number in ended.running:
+        return False
+    try:
+        written = os.stat(f"{settings.jobs}/{name}", follow_symlinks=False).st_mtime
+    except FileNotFoundError:
+        return False
+    return written < ended.began and job.read(settings, name) is None
 
 
 def _files(folder: str) -> list[str]:
@@ -219,7 +269,7 @@ def _files(folder: str) -> list[str]:
         return []
 
 
-def _removed(what: str, name: str, why: str, path: str) -> Action:
+def _removed(what: str, name: str, why: str, path: str, of: dict[str, object] | None = None) -> Action:
     try:
         if os.path.isdir(path) and not os.path.islink(path):
             os.rmdir(path)
@@ -228,5 +278,5 @@ def _removed(what: str, name: str, why: str, path: str) -> Action:
     except FileNotFoundError:
         pass
     except OSError as error:
-        return Action(what, name, f"{path}: {error.strerror}", failed=True)
-    return Action(what, name, why)
+        return Action(what, name, f"{path}: {error.strerror}", of, failed=True)
+    return Action(what, name, why, of)

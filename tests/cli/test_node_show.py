@@ -26,17 +26,27 @@ pytestmark = pytest.mark.slurm
 """NVIDIA's program comes from the roots."""
 
 
+ELSEWHERE = """
+import functools, sys
+from hybridgpu.mps import settings
+settings.Settings = functools.partial(settings.Settings, run=sys.argv.pop(1))
+from hybridgpu.cli import main
+main(sys.argv[1:])
+"""
+"""The command line over another folder than /run/hybridgpu, which is the machine's, and which no key names."""
+
+
 @pytest.fixture
 def settings() -> Iterator[Settings]:
     with node() as found:
         conf = Path(found.run).parent / "hooks.conf"
-        conf.write_text(f"RUN={found.run}\nCONTROL={found.control}\nLOG={found.log}\nQUIT_SECONDS=2\n")
+        conf.write_text(f"CONTROL={found.control}\nLOG={found.log}\nQUIT_SECONDS=2\n")
         yield found
 
 
 def run(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
     conf = ("--hooks-conf", str(Path(settings.run).parent / "hooks.conf"), "--pause", "0.05")
-    command = [sys.executable, "-m", "hybridgpu", "node", arguments[0], *conf, *arguments[1:]]
+    command = [sys.executable, "-c", ELSEWHERE, settings.run, "node", arguments[0], *conf, *arguments[1:]]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -368,6 +369,9 @@ def test_a_share_fails_with_the_reason_and_leaves_nothing(node: Node, what: str)
     done = node.call(PROLOG, SHARE)
     assert done.returncode == 1, done.stderr
     assert said in done.stderr
+    if what != "python missing":
+        log = node.inside.path("/var/log/hybridgpu/hooks.log").read_text()
+        assert re.search(rf"prolog job=12 .*outcome=failed .*why=.*{re.escape(said)}", log)
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
     assert time.monotonic() - began < 10
@@ -417,6 +421,8 @@ def test_a_requeued_job_is_another_run(node: Node) -> None:
     again = {**SHARE, "SLURM_JOB_RESTART_COUNT": "1"}
     assert node.call(PROLOG, SHARE).returncode == 0
     assert node.call(PROLOG, again).returncode == 0
+    log = node.inside.path("/var/log/hybridgpu/hooks.log").read_text().splitlines()
+    assert "job=12 restart=1 uid=1001 gpus=1 daemon=u1001-1,u1001-1 outcome=stopped,started " in log[-1]
     assert len(node.daemons()) == 1
     assert node.call(EPILOG, SHARE).returncode == 0
     assert len(node.daemons()) == 1

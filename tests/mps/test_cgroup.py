@@ -164,6 +164,25 @@ def test_it_is_made_again_below_a_folder_that_is_taken_away(
     assert len(taken) == len(bases)
 
 
+def test_it_is_joined_also_where_a_sweep_takes_it_away_as_empty(
+    bases: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, taken = os.open, []
+
+    def race(path: str, flags: int) -> int:
+        folder = path.removesuffix("/cgroup.procs")
+        if folder.endswith(name) and folder not in taken:
+            taken.append(folder)
+            Path(folder).rmdir()
+        return opened(path, flags)
+
+    with sleeper() as pid:
+        monkeypatch.setattr(os, "open", race)
+        joined = cgroup.enter(name, pid)
+        monkeypatch.undo()
+    assert joined == taken == [f"{base}/{OURS}/{name}" for base in bases]
+
+
 def test_daemons_come_and_go_beside_each_other(bases: list[str]) -> None:
     """The last one takes `hybridgpu` away while the next one is made in it."""
     assert bases

@@ -13,6 +13,7 @@ import pytest
 
 from hybridgpu.mps import cgroup, daemon
 from hybridgpu.mps.daemon import Wanted
+from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.process import Identity, alive, identify
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import State, holders, read_state, write_state
@@ -114,6 +115,32 @@ def test_two_jobs_share_it_and_the_last_stops_it(settings: Settings, first: int)
     assert identity_of(settings, name) == before
     assert alive(before)
     assert daemon.release(settings, name, 15 - first, 0) == "stopped"
+    assert nothing_left(settings, name)
+
+
+def test_a_user_of_two_groups_shares_it_too(settings: Settings) -> None:
+    """A job's group is what `newgrp` says, so it must not decide: the second job would drain the node."""
+    name = unique("u")
+    assert daemon.hold(settings, wanted(name), 7, 0) == "started"
+    assert daemon.hold(settings, Wanted(name, UID, UID + 1, [device()], exclusive=False), 8, 0) == "joined"
+    daemon.release(settings, name, 7, 0)
+    assert daemon.release(settings, name, 8, 0) == "stopped"
+    assert nothing_left(settings, name)
+
+
+def test_another_hook_that_takes_too_long_costs_the_job_and_not_the_node(settings: Settings) -> None:
+    """It is at a daemon of the same user's, who can keep it waiting; an epilog lets go of it all the same."""
+    settings.lock_seconds = 0.1
+    name = unique("u")
+    daemon.hold(settings, wanted(name), 7, 0)
+    with Locked(daemon.folder_of(settings, name), 0):
+        with pytest.raises(ByUser, match=r"another hook has it locked for 0\.1 s"):
+            daemon.hold(settings, wanted(name), 8, 0)
+        assert daemon.release(settings, name, 8, 0) == "left"
+        assert daemon.held_by(settings, 7) == [name]
+        assert daemon.release(settings, name, 7, 0) == "left"
+        assert daemon.held_by(settings, 7) == []
+    assert daemon.release(settings, name, 7, 0) == "stopped"
     assert nothing_left(settings, name)
 
 

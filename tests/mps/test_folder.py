@@ -212,7 +212,7 @@ def test_on_a_full_disk_the_old_text_stays_and_nothing_else(small: Path) -> None
     write_whole(str(small), "state", "old")
     with pytest.raises(OSError, match="No space left") as raised:
         write_whole(str(small), "state", "x" * 100_000)
-    assert raised.value.errno == errno.ENOSPC
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, f"{small}/state")
     assert names(small) == ["state"]
     assert (small / "state").read_text() == "old"
 

@@ -43,6 +43,9 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         ("QUIT_SECONDS=0", "QUIT_SECONDS is '0'"),
         ("QUIT_SECONDS=nan", "QUIT_SECONDS is 'nan'"),
         ("QUIT_SECONDS=3601", "QUIT_SECONDS is '3601'"),
+        ("PYTHON = /usr/bin/python3.12", "write it as PYTHON=/PATH, without blanks"),
+        (" PYTHON=/usr/bin/python3.12", "without blanks"),
+        ("PYTHON=python3", "PYTHON=/PATH"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, line: str, why: str) -> None:

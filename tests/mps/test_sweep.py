@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from hybridgpu.mps import cgroup, daemon, job
 from hybridgpu.mps.daemon import Wanted
 from hybridgpu.mps.job import Job
 from hybridgpu.mps.process import alive
+from hybridgpu.mps.running import look
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import read_state, write_state
 from hybridgpu.mps.sweep import survey, sweep
@@ -187,6 +190,61 @@ def test_a_job_that_begins_during_a_sweep_keeps_its_hold(settings: Settings) -> 
     assert daemon.held_by(settings, LATER + 2) == [shared]
     daemon.release(settings, shared, LATER + 2, 0)
     daemon.release(settings, shared, LATER + 1, 0)
+
+
+WITHOUT_TITLE = (["/usr/sbin/slurmstepd"], "/bin/cat")
+"""What slurmd starts: it reads whose it is, and names itself then."""
+
+WITH_A_DEAD_SCRIPT = (["slurmd", "-Sc", "import os, sys; os.fork() or os._exit(0); sys.stdin.read()"], sys.executable)
+"""slurmd collects a prolog once all who have its output are gone."""
+
+
+@pytest.mark.parametrize(("words", "program"), [WITHOUT_TITLE, WITH_A_DEAD_SCRIPT])
+def test_while_slurmd_is_between_a_prolog_and_its_step_daemon_nothing_is_known(
+    settings: Settings, words: list[str], program: str
+) -> None:
+    name = held(settings, LATER, slurm_conf(settings, "Contain"))
+    environment = {"PYTHONHOME": sys.base_prefix}
+    with subprocess.Popen(words, executable=program, stdin=subprocess.PIPE, env=environment, cwd="/"):
+        end = time.monotonic() + 10
+        while not look().starting and time.monotonic() < end:
+            time.sleep(0.01)
+        assert told(settings) == []
+    assert told(settings) == [("holder", f"{name}/{LATER}"), ("daemon", name)]
+
+
+def test_a_record_of_a_run_that_begins_during_a_sweep_stays(settings: Settings) -> None:
+    """Without it the tasks of a share would have the whole card."""
+    conf = slurm_conf(settings, "Contain")
+    for number in (LATER, LATER + 1):
+        job.write(settings, Job(number, 0, UID, UID, (0,), conf=conf))
+    cut_off = Path(settings.jobs, str(LATER + 2))
+
+    def begin() -> None:
+        job.write(settings, Job(LATER, 1, UID, UID, (0,), conf=conf, percentage=25))
+        cut_off.write_text("")  # as a prolog has it open
+
+    prolog = threading.Timer(0.3, begin)
+    prolog.start()
+    done = sweep(settings, 1.0)
+    prolog.join()
+    assert [(action.what, action.name) for action in done if "/cgroup/" not in action.name] == [("job", str(LATER + 1))]
+    assert [(record.job, record.restart) for record in job.every(settings)] == [(LATER, 1)]
+    assert cut_off.exists()
+
+
+def test_the_journal_says_whose_it_was_and_how_long_it_took(settings: Settings) -> None:
+    name = held(settings, LATER, slurm_conf(settings, "Contain"))
+    job.write(settings, Job(LATER, 0, UID, UID, (0,), conf="/nowhere", daemons=(name,)))
+    told(settings)
+    lines = [line.partition("]: ")[2] for line in Path(settings.log).read_text().splitlines()]
+    whose = f"sweep job={LATER} uid={UID} gpus=0"
+    why = "no step daemon of it runs, and PrologFlags=Contain keeps one"
+    assert [re.sub(r"seconds=\d+\.\d{3} ", "", line) for line in lines if "/cgroup/" not in line] == [
+        f'{whose} holder={name}/{LATER} outcome=removed why="{why}"',
+        f'{whose} daemon={name} outcome=removed why="job {LATER}: {why}"',
+        f'{whose} outcome=removed why="it holds no daemon any more"',
+    ]
 
 
 def test_after_a_reboot_all_goes(settings: Settings) -> None:

@@ -31,6 +31,9 @@ HOOK = "/usr/lib/hybridgpu/hybridgpu-hook"
 LIMIT = 60
 """Seconds until something counts as hanging: far above what any hook may take with HOOKS_CONF."""
 
+SWEEPS = 5
+"""One is enough where no job starts on the node. Here all nodes show the same processes, and so do starts on others."""
+
 SHARE, WHOLE = "--gres=mps:25", "--gres=gpu:1"
 BESIDE = ((0, "--gres=none"), (1, "--gres=gpu:1"), (1, "--gres=shard:1"))
 """Jobs that need no MPS, by the node of the place."""
@@ -185,7 +188,12 @@ class Place:
         """Wait until the prologs of these jobs are done, their scripts started."""
         for job in jobs:
             if not self.settled(job):
-                raise Hurt(f"job {job} does not run: {self.watch.seen[job]}")
+                raise Hurt(f"job {job} does not run: {self.watch.seen[job]}; {self.told(job)}")
+
+    def told(self, job: str) -> list[str]:
+        """What our hooks have said of a job."""
+        journal = self.cluster.inside.path("/var/log/hybridgpu/hooks.log").read_text(encoding="utf-8")
+        return [line for line in journal.splitlines() if f" job={job} " in line]
 
     def settled(self, job: str) -> bool:
         """Whether the job's script has started; False once it is over or held instead."""
@@ -259,8 +267,11 @@ class Place:
             self.cluster.kill_slurmd(self.node)
 
     def start_slurmd(self) -> None:
-        """Start it again, and wait until it has registered since."""
+        """Start it again, and wait until it has registered since; Slurm tells the second of its start."""
         before = self.cluster.show_node(self.node)["SlurmdStartTime"]
+        for _ in attempts(5):
+            if self.cluster.inside.run(["date", "+%Y-%m-%dT%H:%M:%S"]).stdout.strip() > before:
+                break
         with _LOCK:
             self.cluster.start_slurmd(self.node)
         for _ in attempts(LIMIT):
@@ -299,14 +310,25 @@ class Place:
             if (seen["JobState"], seen["ExitCode"], seen["Restarts"]) != ("COMPLETED", "0:0", "0"):
                 wrong.append(f"job {job}, which needs no MPS: {seen}")
         self.beside.clear()
-        for node in self.nodes:
-            done = self.cluster.run_on(node, [HOOK, "sweep"])
-            if done.returncode != 0:
-                wrong.append(f"{node}: sweep: {done.stdout}{done.stderr}")
+        for number, node in enumerate(self.nodes):
+            self._wait_steps(number)
+            for _ in range(SWEEPS):
+                done = self.cluster.run_on(node, [HOOK, "sweep"])
+                if done.returncode != 0:
+                    wrong.append(f"{node}: sweep: {done.stdout}{done.stderr}")
+                if not self._files(number):
+                    break
         for number, node in enumerate(self.nodes):
             self.end(survivors, number)
             wrong += [f"{node}: {what}" for what in (*self._left(number), *self._gone(number))]
         return wrong
+
+    def _wait_steps(self, number: int) -> None:
+        """Until no step daemon runs there: it may go after its job's record says COMPLETED."""
+        for _ in attempts(LIMIT):
+            if not any(one.uid == 0 and "slurmstepd" in one.command for one in self.processes(number)):
+                return
+        raise Hurt("step daemons stay")
 
     def end(self, uid: int | None, number: int) -> None:
         """Kill all that a user runs on a node of the place, until nothing of it is left."""
@@ -317,17 +339,18 @@ class Place:
             self.cluster.run_on(self.nodes[number], ["sh", "-c", f"kill -KILL {' '.join(left)}"])
         raise Hurt(f"processes of {uid} do not end")
 
+    def _files(self, number: int) -> list[str]:
+        """What lies in /run/hybridgpu that is of some job."""
+        run = self.file(RUN, number)
+        return [
+            str(path) for path in run.rglob("*") if str(path.relative_to(run)) not in ("devices.json", "jobs", "mps")
+        ]
+
     def _left(self, number: int) -> list[str]:
         node = self.nodes[number]
-        run = self.file(RUN, number)
-        files = [str(path.relative_to(run)) for path in run.rglob("*")]
-        known = {"devices.json", "jobs", "mps"}
-        left = [f"{RUN}/{name}" for name in files if name not in known]
-        for _ in attempts(10):  # a step daemon may go after its job's record says COMPLETED
-            ours = [one for one in self.processes(number) if one.pid != self.foreign[node][0]]
-            strange = [one for one in ours if not one.command.startswith("slurmd -D")]
-            if not strange:
-                break
+        left = self._files(number)
+        ours = [one for one in self.processes(number) if one.pid != self.foreign[node][0]]
+        strange = [one for one in ours if not one.command.startswith("slurmd -D")]
         left += [f"process {one.pid} of {one.uid}: {one.command}" for one in strange]
         left += self.on("find", "/sys/fs/cgroup", "-name", "hybridgpu", node=number).split()
         mounts = (

@@ -241,6 +241,8 @@ def pid_of_another(place: Place, gres: str, moment: float) -> None:
 
 HELD = (PROLOG,)
 MAYBE_HELD, MAYBE_LEFT = (None, PROLOG), (None, EPILOG)
+"""Where processes of the user are seen, a program that runs and does not serve may be his doing, and the node stays."""
+
 FAULTS = (
     Fault(prolog_killed, share=MAYBE_HELD),
     Fault(epilog_killed, share=MAYBE_LEFT, whole=MAYBE_LEFT),
@@ -256,9 +258,9 @@ FAULTS = (
     Fault(program_ignores_quit),
     Fault(program_missing_at_start, share=HELD),
     Fault(program_missing_at_end),
-    Fault(program_hanging_at_start, share=HELD),
+    Fault(program_hanging_at_start, share=MAYBE_HELD),
     Fault(program_hanging_at_end),
-    Fault(program_failing, share=HELD),
+    Fault(program_failing, share=MAYBE_HELD),
     Fault(map_missing, share=HELD),
     Fault(map_stale, share=HELD),
     Fault(map_broken, share=HELD),

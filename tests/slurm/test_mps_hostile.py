@@ -535,7 +535,7 @@ def test_a_hostile_user_reaches_and_hurts_nobody(
         for number in range(soak(1, 4))
         for attack in ATTACKS[turn % step :: step]
     ]
-    with places(slurm_root, 2, confined=False, settings="AuthInfo=cred_expire=5\n") as there:
+    with places(slurm_root, 1, confined=False, settings="AuthInfo=cred_expire=5\n") as there:
         prepare(there[0])
         wrong = each(there, trials)
         if SECRET in there[0].cluster.inside.run(["sh", "-c", "cat /var/log/testbed/* /var/log/hybridgpu/*"]).stdout:

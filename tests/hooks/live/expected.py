@@ -47,12 +47,16 @@ class Told:
 
 
 def with_grant(job: Job, tasks: Sequence[Mapping[str, Any]], grants: Sequence[Granted]) -> list[Told]:
-    """Each task with the grant of its node; a het component's tasks carry the leader's id."""
+    """Each task with the grant of its node; a het component's tasks carry the leader's id.
+
+    Those of earlier runs of a requeued job are left out.
+    """
     found = []
     for seen in tasks:
         number, node = int(seen["environment"]["SLURM_JOB_ID"]), seen["environment"]["SLURMD_NODENAME"]
         (grant,) = [one for one in grants if number in (one.job, one.leader) and one.node == node]
-        found.append(Told(job, seen, grant))
+        if int(seen["environment"].get("SLURM_RESTART_COUNT", 0)) == grant.restarts:
+            found.append(Told(job, seen, grant))
     return found
 
 

@@ -28,7 +28,7 @@ CONFIGURED = (
     Variation("as-rendered"),
     Variation("without-shards", tuple(node for node in NODES if node != "s1"), confined=False),
     Variation("shards-first", ("m1", "m2", "m3", "s1"), settings="GresTypes=gpu,shard,mps\n"),
-    Variation("alloc", ("m1", "m2", "m3"), settings="PrologFlags=Alloc\n", contained=False),
+    Variation("alloc", ("m1", "m2", "m3", "s1"), settings="PrologFlags=Alloc\n", confined=False, contained=False),
     Variation("run-in-job", ("m1", "m2", "m3", "w1"), settings="PrologFlags=RunInJob\n", releases=("24.11", "26.05")),
 )
 SAMPLE = {
