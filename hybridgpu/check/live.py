@@ -26,7 +26,7 @@ COMPUTE_MODE = Rule(
     "live-compute-mode",
     Severity.WARNING,
     "A card is in another compute mode than it must be: CUDA programs are refused, or share a card that they must not.",
-    "Set it: nvidia-smi -i INDEX -c MODE; an MPS daemon that was killed leaves EXCLUSIVE_PROCESS behind.",
+    "Set it: nvidia-smi -i ADDRESS -c MODE; an MPS daemon that was killed leaves EXCLUSIVE_PROCESS behind.",
     "NVML API reference, nvmlDeviceGetComputeMode; k8s-device-plugin cmd/mps-control-daemon/mps/daemon.go",
 )
 SLURM_DIFFERS = Rule(

@@ -6,13 +6,14 @@ by a guess: what Slurm was told of a device, its files, must be what the driver 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hybridgpu.devices.devicemap import BoundDevice, DeviceMap
 from hybridgpu.devices.factsof import NO_FILE
-from hybridgpu.devices.nodeconfig import NodeWanted, WantedCard
+from hybridgpu.devices.nodeconfig import NodeWanted
 from hybridgpu.devices.port import Unread
+from hybridgpu.devices.wantedcard import WantedCard
 from hybridgpu.model.catalogue import NotFound, find, identify
 from hybridgpu.model.facts import Facts, GpuFacts, InstanceFacts
 from hybridgpu.model.finding import Finding, Rule, Severity
@@ -76,10 +77,33 @@ def differences(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
     if len(facts.gpus) != len(wanted.cards):
         message = f"the node has {len(facts.gpus)} GPUs; its NodeConfig has {len(wanted.cards)}"
         yield Finding(CARD_DIFFERS, place, message)
-    for card, gpu in zip(wanted.cards, facts.gpus, strict=False):
+    addresses = {d.index: d.pci_bus_id for d in wanted.devices if d.pci_bus_id is not None}
+    pairs = _pairs(wanted, facts, addresses)
+    for card in wanted.cards if addresses else ():
+        if card not in [card for card, _ in pairs]:
+            what = f"GPU {card.index} of the NodeConfig, at {addresses.get(card.index, 'an address it does not say')}"
+            yield Finding(CARD_DIFFERS, place, f"{what}: there is no such card")
+    for gpu in facts.gpus if addresses else ():
+        if gpu not in [gpu for _, gpu in pairs]:
+            message = f"GPU {gpu.index} at {gpu.pci_bus_id}: the NodeConfig has no card there"
+            yield Finding(CARD_DIFFERS, place, message)
+    for card, gpu in pairs:
         devices = [device for device in wanted.devices if device.index == card.index]
         for rule, what in _card_differences(card, devices, gpu):
             yield Finding(rule, place, f"GPU {gpu.index} at {gpu.pci_bus_id}: {what}")
+
+
+def _pairs(wanted: NodeWanted, facts: Facts, addresses: Mapping[int, str]) -> list[tuple[WantedCard, GpuFacts]]:
+    """Each card of the NodeConfig with the one that it is: by the address, where there is one of that address, so that
+    one that is missing is not taken for all behind it; else, where none is missing, by the index.
+    """
+    at = {gpu.pci_bus_id: gpu for gpu in facts.gpus}
+    pairs = [(card, at.pop(addresses[card.index])) for card in wanted.cards if addresses.get(card.index) in at]
+    if len(facts.gpus) == len(wanted.cards):
+        left = {gpu.index: gpu for gpu in at.values()}
+        taken = {card.index for card, _ in pairs}
+        pairs += [(c, left[c.index]) for c in wanted.cards if c.index not in taken and c.index in left]
+    return sorted(pairs, key=lambda pair: pair[1].index)
 
 
 def seen_instance(device: Device, gpu: GpuFacts) -> InstanceFacts | None:

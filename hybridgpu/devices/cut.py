@@ -20,8 +20,9 @@ from hybridgpu.devices.effect import (
     SetComputeMode,
     SetMig,
 )
-from hybridgpu.devices.nodeconfig import NodeWanted, WantedCard
+from hybridgpu.devices.nodeconfig import NodeWanted
 from hybridgpu.devices.port import ComputeInstance, Cut, GpuInstance, Holder, Unread, Use
+from hybridgpu.devices.wantedcard import WantedCard
 from hybridgpu.model.facts import Facts
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler

@@ -23,7 +23,7 @@ class Card:
     uuid: str
 
     def __str__(self) -> str:
-        return f"GPU {self.index} at {self.pci_bus_id}"
+        return f"GPU {self.index} at {self.pci_bus_id} ({self.uuid})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class DestroyCompute:
     compute: ComputeInstance
 
     def __str__(self) -> str:
-        return f"{self.card}: destroy {_computes(self.instance.profile, self.compute.slices)} {_at(self.instance)}"
+        what = f"{_computes(self.instance.profile, self.compute.slices)} {_at(self.instance)}"
+        return f"{self.card}: destroy {what}" + (f" ({self.compute.uuid})" if self.compute.uuid else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ DEAD = Rule(
     "device-dead",
     Severity.ERROR,
     "A card is gone or needs a reset; facts without it would move the index of each card behind it, so none are given.",
-    "See the kernel's log for its Xid; reset the card (nvidia-smi --gpu-reset -i ID) or reboot, or have it replaced.",
+    "See the kernel's log for its Xid; reset it (nvidia-smi --gpu-reset -i ADDRESS) or reboot, or have it replaced.",
     f"{_NVML}; NVIDIA Xid catalogue, 79",
 )
 UNTOLD = Rule(
@@ -51,7 +51,7 @@ MIG_PENDING = Rule(
     "device-mig-pending",
     Severity.WARNING,
     "A card's MIG mode changes with its next reset: until then it is what the current mode says.",
-    "Reset the card while nothing uses it (nvidia-smi --gpu-reset -i ID), or reboot; or set the mode back.",
+    "Reset the card while nothing uses it (nvidia-smi --gpu-reset -i ADDRESS), or reboot; or set the mode back.",
     "NVML API reference, nvmlDeviceGetMigMode",
 )
 MIG_EMPTY = Rule(

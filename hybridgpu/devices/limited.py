@@ -57,7 +57,7 @@ class LimitedCutter(Forwarded):
             answer = _receive(line, deadline)
         except TimeoutError:
             self._drop()
-            raise too_late(self._seconds) from None
+            raise too_late(self._seconds, f"the card {arguments[0]}") from None
         except (EOFError, OSError):
             how = end_in_words(self._drop())
             raise Unavailable("device", (), f"asking the driver ended with {how}") from None

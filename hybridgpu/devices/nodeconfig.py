@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hybridgpu.devices.record import Record
 from hybridgpu.devices.systemd import UNIT_NAME
+from hybridgpu.devices.wantedcard import WantedCard, contradictions
 from hybridgpu.files.source import read_source
 from hybridgpu.files.stamp import Ownership, ownership
 from hybridgpu.model.finding import Finding, Place, Rule, Severity
@@ -34,27 +35,21 @@ EDITED = Rule(
     "Change the inventory and render.",
     "hybridgpu/files/stamp.py",
 )
+_HOSTS = "Install the file nodes/NAME.json of this node; where slurmd runs under another name, give NodeHostname."
 OF_ANOTHER = Rule(
     "node-config-of-another",
     Severity.WARNING,
     "The NodeConfig names another host than this one: if it is another node's, all that is done by it is wrong.",
-    "Install the file nodes/NAME.json of this node; where slurmd runs under another name, give NodeHostname.",
+    _HOSTS,
     "S:src/slurmd/slurmd/slurmd.c _read_config",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WantedCard:
-    """What one card must be: `model` as the catalogue has it, `mig` whether MIG is on.
-
-    `compute_mode` is that of a job of whole cards with an MPS daemon; at rest every card is in DEFAULT.
-    """
-
-    index: int
-    model: str
-    owner: Scheduler
-    mig: bool
-    compute_mode: ComputeMode
+NOT_CUT = Rule(
+    "node-config-not-of-this-host",
+    Severity.ERROR,
+    "The NodeConfig names another host than this one, so no card is changed by it: instances in use here would go.",
+    _HOSTS,
+    "S:src/slurmd/slurmd/slurmd.c _read_config",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +129,15 @@ def read_node_config(path: str, content: bytes | None = None) -> tuple[NodeWante
 def _wanted(top: Record, path: str) -> NodeWanted:
     top.word("apiVersion", "hybridgpu/v1")
     top.word("kind", "NodeConfig")
+    said = len(top.problems)
     cards = tuple(_card(card) for card in top.records("gpus"))
-    if not top.problems and [card.index for card in cards] != list(range(len(cards))):
+    if len(top.problems) == said and [card.index for card in cards] != list(range(len(cards))):
         top.problem("gpus", f"has the indices {[card.index for card in cards]}; allowed: 0, 1, 2 ...")
     devices = tuple(_device(device, cards) for device in top.records("devices"))
-    if devices and not cards and not top.problems:
+    if devices and not cards and len(top.problems) == said:
         top.problem("gpus", "is empty, and there are devices")
+    if len(top.problems) == said:  # what is wrong in itself is read as empty, and would only be said once more
+        top.problems.extend(contradictions(cards, devices))
     slurm, kubernetes = top.record_or_null("slurm"), top.record_or_null("kubernetes")
     node, kubernetes_name, addresses = top.text("node"), top.text("kubernetes_name"), top.record("addresses")
     named = [addresses.text("NodeHostname")] if "NodeHostname" in addresses.fields else []
@@ -165,12 +163,14 @@ def _clients(top: Record) -> tuple[str, ...]:
     return clients
 
 
-def of_another(wanted: NodeWanted, hostname: str) -> tuple[Finding, ...]:
-    """A warning where this host, by its full or short name, is none that the NodeConfig is for."""
+def of_another(wanted: NodeWanted, hostname: str, rule: Rule = OF_ANOTHER) -> tuple[Finding, ...]:
+    """A finding where this host, by its full or short name, is none that the NodeConfig is for: a warning, or `NOT_CUT`
+    for whoever changes cards.
+    """
     if hostname.partition(".")[0] in {host.partition(".")[0] for host in wanted.hosts}:
         return ()
     message = f"it is for {wanted.node}; this host is {hostname}"
-    return (Finding(OF_ANOTHER, wanted.place, message),)
+    return (Finding(rule, wanted.place, message),)
 
 
 def _sharing(record: Record, mode: Mode) -> Sharing:

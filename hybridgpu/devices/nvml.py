@@ -48,8 +48,9 @@ _NO_DRIVER = {
 class Nvml:
     """NVML of the library at a path, or of the one that the loader finds: a `Driver`."""
 
-    def __init__(self, library: Path | None = None) -> None:
-        self._library = library
+    def __init__(self, library: Path | None = None, at: Callable[[str], object] = str) -> None:
+        """`at` is told which card is asked next, for whoever is left waiting."""
+        self._library, self._at = library, at
 
     def read(self) -> DriverReading:
         """Asks for everything. Raises Unavailable where the driver as a whole does not answer."""
@@ -61,7 +62,9 @@ class Nvml:
                 raise _unavailable(error) from None
             except UnicodeDecodeError:
                 raise Unavailable("device", (), "the driver's version is no text") from None
-            return DriverReading(version, tuple(_card(number) for number in range(count)))
+            cards = tuple(_card(number, self._at) for number in range(count))
+            self._at("")
+            return DriverReading(version, cards)
 
 
 @contextmanager
@@ -107,14 +110,17 @@ def _then(value: Any | Unread, convert: Callable[[Any], T]) -> T | Unread:  # no
     return value if isinstance(value, Unread) else convert(value)
 
 
-def _card(number: int) -> CardReading:
+def _card(number: int, at: Callable[[str], object]) -> CardReading:
+    at(f"the driver's card {number}")
     card = ask(pynvml.nvmlDeviceGetHandleByIndex, number)
     if isinstance(card, Unread):
         return CardReading(number, card, card, card, card, card, card, card, card, card, card)
+    bus_id = _then(ask(pynvml.nvmlDeviceGetPciInfo, card), _bus_id)
+    at(f"the card at {bus_id}")
     mig = mig_mode(card)
     return CardReading(
         number=number,
-        bus_id=_then(ask(pynvml.nvmlDeviceGetPciInfo, card), _bus_id),
+        bus_id=bus_id,
         name=ask(pynvml.nvmlDeviceGetName, card),
         uuid=ask(pynvml.nvmlDeviceGetUUID, card),
         minor=ask(pynvml.nvmlDeviceGetMinorNumber, card),

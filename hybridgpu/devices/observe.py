@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hybridgpu.devices.kernel import KernelReading, driver_root, read_kernel
 from hybridgpu.devices.port import Driver, DriverReading, Unread
-from hybridgpu.devices.timelimit import within
+from hybridgpu.devices.timelimit import Progress, TooLate, too_late, within
 from hybridgpu.devices.topology import Topology, read_topology
 
 
@@ -23,7 +23,11 @@ class Observation:
 def observe(root: Path, seconds: float) -> Observation:
     """Reads the driver at a driver root. Raises Unavailable("device", ...) where it does not answer in `seconds`."""
     next(root.iterdir(), None)  # no such folder, or none that may be read: said here, not by a child
-    return within(seconds, lambda: _look(root))
+    progress = Progress()
+    try:
+        return within(seconds, lambda: _look(root, progress))
+    except TooLate:
+        raise too_late(seconds, str(progress) or "a card") from None
 
 
 def look(driver: Driver, root: Path) -> Observation:
@@ -35,7 +39,7 @@ def look(driver: Driver, root: Path) -> Observation:
     return Observation(told, read_kernel(where, capabilities=cut), read_topology(sysfs))
 
 
-def _look(root: Path) -> Observation:
+def _look(root: Path, progress: Progress) -> Observation:
     from hybridgpu.devices.nvml import Nvml
 
-    return look(Nvml(driver_root(root).library), root)
+    return look(Nvml(driver_root(root).library, progress.at), root)

@@ -23,7 +23,7 @@ NEEDS_RESET = Rule(
     "device-needs-reset",
     Severity.ERROR,
     "The card cannot be as wanted before it is reset: until then no program gets what is promised.",
-    "Stop what holds the card, reset it (nvidia-smi --gpu-reset -i ID), and run it again; or reboot.",
+    "Stop what holds the card, reset it (nvidia-smi --gpu-reset -i ADDRESS), and run it again; or reboot.",
     _SOURCE,
 )
 NEEDS_REBOOT = Rule(
@@ -44,7 +44,8 @@ CARD_UNREAD = Rule(
     "device-cut-unread",
     Severity.ERROR,
     "How a card is cut, and who uses it, is not known: what cannot be read is not changed.",
-    "Run it as root; if the driver still does not answer, see the kernel's log, and reset the card or reboot.",
+    "Run it as root in the host's pid namespace; if the driver does not answer, see the kernel's log, and reset the "
+    "card or reboot.",
     _SOURCE,
 )
 WAITING = Rule(
@@ -112,4 +113,5 @@ def findings(outcomes: Iterable[Outcome]) -> Iterator[Finding]:
     for outcome in outcomes:
         if outcome.state in _RULES:
             message = f"{outcome.card}: {outcome.why}{back[outcome.rolled_back]}"
-            yield Finding(_RULES[outcome.state], None, message)
+            hint = NEEDS_RESET.fix.replace("ADDRESS", outcome.card.pci_bus_id)
+            yield Finding(_RULES[outcome.state], None, message, hint if outcome.state is State.NEEDS_RESET else "")

@@ -7,7 +7,7 @@ takes nothing else with it. `Driver` is asked what there is; by `Cutter` one car
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -101,12 +101,16 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process on a card: on this compute instance of this GPU instance, by their ids, or, None, on all of it."""
+    """A process on a card: on this compute instance of this GPU instance, by their ids, or, None, on all of it.
+
+    `ancestors` are the pids of the processes that it comes from, the nearest first, where that is known.
+    """
 
     pid: int
     use: Use
     gi: int | None = None
     ci: int | None = None
+    ancestors: tuple[int, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.use})"

@@ -6,7 +6,7 @@ is rolled back by the same walk, to what was there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hybridgpu.devices.cut import Plan, Target, as_it_is, plan
@@ -138,7 +138,7 @@ def _tried(effect: Effect, cutter: Cutter) -> str | NotDone:
 
 
 def _look(target: Target, cutter: Cutter, others: Others) -> tuple[Plan, Cut | None]:
-    """The plan by what is seen now, and that. A process of NVML's lists is not named once more for its open file."""
+    """The plan by what is seen now, and that."""
     try:
         seen = cutter.look(target.card.uuid)
         if isinstance(seen, Unread):
@@ -148,10 +148,23 @@ def _look(target: Target, cutter: Cutter, others: Others) -> tuple[Plan, Cut | N
             return Plan(target, unread=f"who holds it: {found}"), None
     except Unavailable as unavailable:
         return Plan(target, unread=unavailable.why), None
-    listed = {holder.pid for holder in seen.holders}
-    more = (holder for holder in found if holder.use is not Use.OPEN_FILE or holder.pid not in listed)
-    seen = replace(seen, holders=(*seen.holders, *more))
+    seen = replace(seen, holders=(*seen.holders, *_besides(seen.holders, found)))
     return plan(target, seen), seen
+
+
+def _besides(listed: Sequence[Holder], found: Sequence[Holder]) -> Iterator[Holder]:
+    """Who holds a card besides NVML's lists. A process in them is not named once more for its open file; one that
+    comes from such a process has inherited the file, and is where that one is: NVML takes an instance away beside it.
+    """
+    where: dict[int, list[Holder]] = {}
+    for holder in listed:
+        where.setdefault(holder.pid, []).append(holder)
+    for holder in found:
+        if holder.use is not Use.OPEN_FILE:
+            yield holder
+        elif holder.pid not in where:
+            nearest = next((pid for pid in holder.ancestors if pid in where), None)
+            yield from [replace(holder, gi=h.gi, ci=h.ci) for h in where[nearest]] if nearest else [holder]
 
 
 def _not_begun(left: Plan) -> _Stop:

@@ -6,6 +6,7 @@ The child holds none of our files open, so that whoever reads our output sees it
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import pickle
 import select
@@ -22,13 +23,33 @@ T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1
 _LENGTH = 8
+_MOST_WORDS = 512
 _GRACE = 0.2
 """Seconds to wait for a child that was killed: one that hangs in the kernel never goes."""
 
 
+class Progress:
+    """What a child is at, for its parent to read when the child hangs. Made before the child is, and shared with it."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _MOST_WORDS)
+
+    def at(self, words: str) -> None:
+        """Notes what is done next."""
+        self._memory[:] = words.encode(errors="replace")[:_MOST_WORDS].ljust(_MOST_WORDS, b"\0")
+
+    def __str__(self) -> str:
+        """What was noted last; empty where nothing was."""
+        return self._memory[:].rstrip(b"\0").decode(errors="replace")
+
+
+class TooLate(Unavailable):
+    """The time was over before there was an answer."""
+
+
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """What `work` gives, in a child. Raises Unavailable("device", ...) where that takes longer, or the child dies;
-    Unavailable as `work` raises it; Bug for what else it raises.
+    """What `work` gives, in a child. Raises TooLate where that takes longer; Unavailable("device", ...) where the child
+    dies; Unavailable as `work` raises it; Bug for what else it raises.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -101,10 +122,10 @@ def _work(reader: int, writer: int, work: Callable[[], Any]) -> Never:
         os._exit(0)
 
 
-def too_late(seconds: float) -> Unavailable:
-    """What to raise where a driver took longer than that."""
-    why = f"the driver did not answer within {seconds:g} s: a card hangs; see the kernel's log (dmesg)"
-    return Unavailable("device", (), why)
+def too_late(seconds: float, card: str = "a card") -> TooLate:
+    """What to raise where a driver took longer than that; `card` where it is known which one it was asked for."""
+    why = f"the driver did not answer within {seconds:g} s: {card} hangs; see the kernel's log (dmesg)"
+    return TooLate("device", (), why)
 
 
 def end_in_words(status: int | None) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from hybridgpu.inventory.factsfields import Problem, dotted
 from hybridgpu.inventory.factsplaces import Path
 from hybridgpu.model.catalogue import NotFound, identify
-from hybridgpu.model.gpu import GpuModel
+from hybridgpu.model.geometry import misplaced
+from hybridgpu.model.gpu import Placement
 
 
 def contradictions(record: dict[str, Any]) -> Iterator[Problem]:
@@ -75,22 +75,8 @@ def _instances(gpu: dict[str, Any], path: Path) -> Iterator[Problem]:
             if other != gi and place[0] < start + size and start < sum(place):
                 yield Problem(here, f"overlaps that of GPU instance {other}")
                 break
-        if known and (why := _impossible(known, instance["profile"], *place)):
+        if known and (why := misplaced(known, instance["profile"], Placement(*place))):
             yield Problem(here, why)
-
-
-def _impossible(model: GpuModel, name: str, start: int, size: int) -> str | None:
-    """Why no instance can lie there, in words. A compute instance (`1c.3g.40gb`) lies where its GPU instance does.
-
-    A profile is held against its places only where those were seen on the model: an unknown one may be new.
-    """
-    if model.slices and start + size > model.slices:
-        return f"ends at memory slice {start + size - 1}; {model.name} has 0 to {model.slices - 1}"
-    profile = model.profile(re.sub(r"^[0-9]+c\.", "", name))
-    if profile is None or not profile.confirmed or (size == profile.size and start in profile.starts):
-        return None
-    starts = ", ".join(map(str, profile.starts))
-    return f"is impossible for {name} on {model.name}; allowed: start {starts}, size {profile.size}"
 
 
 def _capabilities(gpus: list[dict[str, Any]]) -> Iterator[Problem]:

@@ -6,16 +6,17 @@ suffice; the compute slices then suffice by themselves (MIG user guide). Pure ar
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from hybridgpu.model.gpu import GpuModel, Instance, Profile
+from hybridgpu.model.gpu import GpuModel, Instance, Placement, Profile
 from hybridgpu.model.misfit import Misfit, explain
 from hybridgpu.model.packing import engines_exceeded, fits, largest_first
 
-__all__ = ["Layout", "Leftover", "Misfit", "arrange", "can_add", "holds", "layouts", "leftover"]
+__all__ = ["Layout", "Leftover", "Misfit", "arrange", "can_add", "holds", "layouts", "leftover", "misplaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,22 @@ def can_add(model: GpuModel, instances: Iterable[Instance]) -> tuple[Profile, ..
         and engines_exceeded(model, [*present, profile]) is None
         and any(not any(place.overlaps(i.placement) for i in instances) for place in profile.placements)
     )
+
+
+def misplaced(model: GpuModel, name: str, placement: Placement) -> str | None:
+    """Why no instance of a profile can lie there, in words. A compute instance (`1c.3g.40gb`) lies where its GPU
+    instance does.
+
+    A profile is held against its places only where those were seen on the model: an unknown one may be new.
+    """
+    start, size = placement.start, placement.size
+    if model.slices and start + size > model.slices:
+        return f"ends at memory slice {start + size - 1}; {model.name} has 0 to {model.slices - 1}"
+    profile = model.profile(re.sub(r"^[0-9]+c\.", "", name))
+    if profile is None or not profile.confirmed or placement in profile.placements:
+        return None
+    starts = ", ".join(map(str, profile.starts))
+    return f"is impossible for {name} on {model.name}; allowed: start {starts}, size {profile.size}"
 
 
 def _legal(model: GpuModel, profiles: Sequence[Profile]) -> dict[tuple[int, ...], tuple[Instance, ...]]:

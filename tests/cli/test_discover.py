@@ -155,6 +155,7 @@ def test_a_card_that_hangs_is_given_up_and_output_ends(dgx: Machine) -> None:
     finally:
         dgx.mend(5)
     assert (run.returncode, run.stdout) == (1, "")
+    assert re.search("within 1 s: the (driver's card 5|card at 0000:90:00.0) hangs", run.stderr), run.stderr
     assert discover(dgx).returncode == 0
 
 

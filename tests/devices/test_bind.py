@@ -177,10 +177,43 @@ def test_a_card_that_is_another_is_named_and_nothing_bound(
     assert all(finding.message.startswith("GPU 1 at 0000:0") for finding in found.findings)
 
 
-def test_a_card_that_is_missing_is_named(tmp_path: Path) -> None:
+def without(told: Facts, *gone: int) -> Facts:
+    left = [gpu for gpu in told.gpus if gpu.index not in gone]
+    return replace(told, gpus=tuple(replace(gpu, index=index) for index, gpu in enumerate(left)))
+
+
+OUT_OF_PLACE = "GPU 3 at 0000:09:00.0: the NodeConfig has no card there"
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (lambda told: without(told, 0), ["the node has 3 GPUs; its NodeConfig has 4", "0"]),
+        (lambda told: without(told, 3), ["the node has 3 GPUs; its NodeConfig has 4", "3"]),
+        (lambda told: without(told, 1, 2), ["the node has 2 GPUs; its NodeConfig has 4", "1", "2"]),
+        (
+            lambda told: replace(told, gpus=(*without(told, 0).gpus, replace(told.gpus[3], pci_bus_id="0000:09:00.0"))),
+            ["0", OUT_OF_PLACE],
+        ),
+    ],
+)
+def test_a_card_that_is_missing_is_named_and_not_taken_for_all_behind_it(
+    now: Callable[[Facts], Facts], said: list[str], tmp_path: Path
+) -> None:
     right = facts()
-    found = bound("exclusive", tmp_path, right, replace(right, gpus=right.gpus[:3]))
+    found = bound("exclusive", tmp_path, right, now(right))
     assert found.devices is None
+    assert {finding.rule for finding in found.findings} == {CARD_DIFFERS}
+    gone = "GPU {0} of the NodeConfig, at 0000:0{0}:00.0: there is no such card"
+    expected = [gone.format(text) if text.isdigit() else text for text in said]
+    assert [finding.message for finding in found.findings] == expected
+
+
+def test_where_no_address_is_known_only_the_number_is_said(tmp_path: Path) -> None:
+    content = rendered("exclusive", tmp_path, INVENTORY.format(entry=ENTRIES["exclusive"]))
+    wanted, _ = read_node_config("node.json", content)
+    assert wanted is not None
+    found = bind(wanted, without(facts(), 0), Unread("/dev", "not asked"), "boot")
     assert [finding.message for finding in found.findings] == ["the node has 3 GPUs; its NodeConfig has 4"]
 
 

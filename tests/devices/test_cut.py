@@ -9,9 +9,10 @@ import pytest
 
 from hybridgpu.devices.cut import Plan, Target, TargetInstance, as_it_is, plan, targets
 from hybridgpu.devices.effect import Card, DestroyCompute, SetMig, as_record
-from hybridgpu.devices.nodeconfig import NodeWanted, WantedCard
+from hybridgpu.devices.nodeconfig import NodeWanted
 from hybridgpu.devices.outcome import Outcome, State, findings
 from hybridgpu.devices.port import ComputeInstance, Cut, GpuInstance, Holder, MigMode, Use
+from hybridgpu.devices.wantedcard import WantedCard
 from hybridgpu.model.facts import Facts, GpuFacts
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import ComputeMode, Mode, Scheduler, Sharing
@@ -43,7 +44,7 @@ def cut(*instances: GpuInstance, mig: MigMode | None = ON, mode: ComputeMode = D
 
 
 def said(found: Plan) -> list[str]:
-    return [str(effect).removeprefix("GPU 0 at 0000:07:00.0: ") for effect in found.effects]
+    return [str(effect).removeprefix("GPU 0 at 0000:07:00.0 (GPU-1): ") for effect in found.effects]
 
 
 HALF, OTHER_HALF = ("3g.40gb", 0, 4), ("3g.40gb", 4, 4)
@@ -80,7 +81,7 @@ IS_HALF, IS_OTHER_HALF = there(1, "3g.40gb", 0, 4, 3), there(2, "3g.40gb", 4, 4,
             wanted(mig=False, mode=EXCLUSIVE),
             cut(IS_HALF),
             [
-                "destroy 3g.40gb at memory slice 0",
+                "destroy 3g.40gb at memory slice 0 (MIG-1-0)",
                 "destroy the GPU instance 3g.40gb at memory slice 0",
                 "turn MIG off",
                 "set compute mode exclusive_process",
@@ -91,8 +92,8 @@ IS_HALF, IS_OTHER_HALF = there(1, "3g.40gb", 0, 4, 3), there(2, "3g.40gb", 4, 4,
             wanted(HALF),
             cut(there(1, "3g.40gb", 0, 4, 2, 1)),
             [
-                "destroy 2c.3g.40gb at memory slice 0",
-                "destroy 1c.3g.40gb at memory slice 0",
+                "destroy 2c.3g.40gb at memory slice 0 (MIG-1-0)",
+                "destroy 1c.3g.40gb at memory slice 0 (MIG-1-1)",
                 "create 3g.40gb at memory slice 0",
             ],
         ),
@@ -100,7 +101,7 @@ IS_HALF, IS_OTHER_HALF = there(1, "3g.40gb", 0, 4, 3), there(2, "3g.40gb", 4, 4,
             wanted(("1g.10gb", 6, 1)),
             cut(there(13, "1g.10gb+me", 6, 1, 1)),
             [
-                "destroy 1g.10gb+me at memory slice 6",
+                "destroy 1g.10gb+me at memory slice 6 (MIG-13-0)",
                 "destroy the GPU instance 1g.10gb+me at memory slice 6",
                 "create a GPU instance 1g.10gb at memory slice 6",
                 "create 1g.10gb at memory slice 6",
@@ -110,7 +111,7 @@ IS_HALF, IS_OTHER_HALF = there(1, "3g.40gb", 0, 4, 3), there(2, "3g.40gb", 4, 4,
             wanted(HALF, ("1g.10gb", 4, 1)),
             cut(IS_OTHER_HALF),
             [
-                "destroy 3g.40gb at memory slice 4",
+                "destroy 3g.40gb at memory slice 4 (MIG-2-0)",
                 "destroy the GPU instance 3g.40gb at memory slice 4",
                 "create a GPU instance 3g.40gb at memory slice 0",
                 "create 3g.40gb at memory slice 0",
@@ -224,7 +225,7 @@ def test_effects_are_records_too() -> None:
         "effect": "set-mig",
         **same,
         "on": True,
-        "text": "GPU 0 at 0000:07:00.0: turn MIG on",
+        "text": "GPU 0 at 0000:07:00.0 (GPU-1): turn MIG on",
     }
     assert "instance_uuid" in as_record(DestroyCompute(CARD, IS_HALF, IS_HALF.computes[0]))
 
@@ -234,5 +235,6 @@ def test_every_state_but_the_good_ones_is_a_finding(state: State) -> None:
     found = list(findings([Outcome(CARD, state, why="the card burns", rolled_back=True)]))
     assert bool(found) != state.good
     for finding in found:
-        assert finding.message == "GPU 0 at 0000:07:00.0: the card burns; it is again cut as it was"
+        assert finding.message == "GPU 0 at 0000:07:00.0 (GPU-1): the card burns; it is again cut as it was"
         assert finding.is_error == (state is not State.WAITING)
+        assert ("--gpu-reset -i 0000:07:00.0)" in finding.hint) == (state is State.NEEDS_RESET)

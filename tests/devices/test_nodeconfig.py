@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from hybridgpu.devices.nodeconfig import EDITED, ILLEGAL, OF_ANOTHER, NodeWanted, of_another, read_node_config
+from hybridgpu.devices.nodeconfig import (
+    EDITED,
+    ILLEGAL,
+    NOT_CUT,
+    OF_ANOTHER,
+    NodeWanted,
+    of_another,
+    read_node_config,
+)
 from hybridgpu.inventory.load import load_site
 from hybridgpu.model.gpu import Placement
 from hybridgpu.model.sharing import Mode, Scheduler
@@ -123,6 +131,20 @@ def _set(path: str, value: object) -> Callable[[Any], None]:
         (_set("devices.0.files", ["a", 1]), "devices[0].files must hold texts alone"),
         (_set("devices.0.placement", None), "devices[0].placement must be there where profile is, and only there"),
         (_set("devices.0.placement.start", KeyError), "devices[0].placement.start is missing"),
+        (
+            _set("devices.0.profile", "1g.5gb"),
+            "devices[0].profile is '1g.5gb' (did you mean 1g.10gb?); allowed on A100-SXM4-80GB: ",
+        ),
+        (_set("devices.0.profile", "foo"), "devices[0].profile is 'foo'; allowed on A100-SXM4-80GB: "),
+        (
+            _set("devices.0.placement.start", 1),
+            "devices[0].placement is impossible for 3g.40gb on A100-SXM4-80GB; allowed: start 0, 4, size 4",
+        ),
+        (_set("devices.0.placement.size", 3), "is impossible for 3g.40gb on A100-SXM4-80GB; allowed: start 0, 4, size"),
+        (_set("devices.1.placement.start", 0), "devices[1] is the same instance as devices[0]"),
+        (_set("devices.1.profile", "7g.80gb"), "devices[1].placement is impossible for 7g.80gb"),
+        (_set("gpus.3.mig", True), "devices[6] is a whole card, and gpus[3].mig is true; allowed: instances of it"),
+        (_set("gpus.0.model", "A100-SXM4-81GB"), "gpus[0].model is 'A100-SXM4-81GB', of which it is not known what"),
     ],
 )
 def test_a_mistake_is_named(change: Callable[[Any], None], said: str, tmp_path: Path) -> None:
@@ -132,6 +154,98 @@ def test_a_mistake_is_named(change: Callable[[Any], None], said: str, tmp_path: 
     assert wanted is None
     assert [finding.rule for finding in findings] == [ILLEGAL]
     assert said in findings[0].message
+
+
+def _placed(*placed: tuple[str, int, int]) -> Callable[[Any], None]:
+    """Instances of the first card in the place of its two."""
+
+    def change(record: Any) -> None:  # noqa: ANN401 - what JSON gives
+        first = record["devices"][0]
+        new = [
+            {**first, "profile": p, "placement": {"start": start, "size": size}, "files": [f"/dev/{at}"]}
+            for at, (p, start, size) in enumerate(placed)
+        ]
+        record["devices"] = [*new, *(device for device in record["devices"] if device["index"])]
+
+    return change
+
+
+def _whole_card_twice(record: Any) -> None:  # noqa: ANN401
+    record["devices"].append({**record["devices"][-1], "files": ["/dev/nvidia9"]})
+
+
+def _no_mig(record: Any) -> None:  # noqa: ANN401
+    record["gpus"][0]["mig"] = False
+
+
+def _addresses(*told: tuple[int, str]) -> Callable[[Any], None]:
+    def change(record: Any) -> None:  # noqa: ANN401
+        for at, address in told:
+            record["devices"][at]["pci_bus_id"] = address
+
+    return change
+
+
+A100 = "A100-SXM4-80GB"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_placed(("4g.40gb", 0, 4), ("2g.20gb", 2, 2)), ["devices[1].placement overlaps that of devices[0]"]),
+        (
+            _placed(("3g.40gb", 0, 4), ("3g.40gb", 0, 4), ("1g.10gb", 6, 1), ("1g.10gb", 7, 1)),
+            [
+                "devices[1] is the same instance as devices[0]",
+                f"devices[3].placement is impossible for 1g.10gb on {A100}; allowed: start 0, 1, 2, 3, 4, 5, 6, size 1",
+            ],
+        ),
+        (_placed(("7g.80gb", 0, 9)), [f"devices[0].placement ends at memory slice 8; {A100} has 0 to 7"]),
+        (
+            _placed(("1g.10gb+me", 0, 1), ("1g.10gb+me", 1, 1)),
+            ["the instances of gpus[0]: 2 x 1g.10gb+me does not fit on A100-SXM4-80GB: a card holds at most 1"],
+        ),
+        (_placed(), ["gpus[0].mig is true, and no device is an instance of the card"]),
+        (
+            _no_mig,
+            [
+                "devices[0].profile is '3g.40gb', and gpus[0].mig is false; allowed: null",
+                "devices[1].profile is '3g.40gb', and gpus[0].mig is false; allowed: null",
+            ],
+        ),
+        (_whole_card_twice, ["devices[7] is the same card as devices[6]"]),
+        (
+            _addresses((0, "0000:01:00.0"), (1, "0000:02:00.0")),
+            ["devices[1].pci_bus_id is another address of GPU 0 than devices[0].pci_bus_id"],
+        ),
+        (
+            _addresses((0, "0000:01:00.0"), (2, "0000:01:00.0")),
+            ["devices[2].pci_bus_id is that of another card, devices[0].pci_bus_id: 0000:01:00.0"],
+        ),
+        (
+            lambda record: record["devices"][1].update(files=record["devices"][0]["files"]),
+            ["devices[1].files are those of devices[0]: /dev/nvidia0, "],
+        ),
+        (_set("gpus.0.model", "T4"), ["allowed on T4: null, since it has no MIG"] * 2),
+    ],
+)
+def test_devices_that_no_card_has_are_refused_up_front(
+    change: Callable[[Any], None], said: list[str], tmp_path: Path
+) -> None:
+    record = json.loads(rendered("mig", tmp_path))
+    change(record)
+    wanted, findings = read_node_config("node.json", json.dumps(record).encode())
+    assert wanted is None
+    assert [finding.rule for finding in findings] == [ILLEGAL] * len(said)
+    for finding, words in zip(findings, said, strict=True):
+        assert words in finding.message
+
+
+def test_a_layout_is_judged_beside_other_mistakes(tmp_path: Path) -> None:
+    record = json.loads(rendered("mig", tmp_path))
+    record["mode"], record["devices"][0]["profile"] = "migg", "foo"
+    _, findings = read_node_config("node.json", json.dumps(record).encode())
+    assert sorted(finding.message.partition(" is ")[0] for finding in findings) == ["devices[0].profile", "mode"]
 
 
 def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
@@ -186,3 +300,5 @@ def test_a_config_of_another_host_is_said(hostname: str, fires: bool, tmp_path: 
     wanted, findings = read_node_config("node.json", rendered("", tmp_path, INVENTORY.format(entry=HOSTED)))
     assert wanted is not None, findings
     assert [finding.rule for finding in of_another(wanted, hostname)] == [OF_ANOTHER] * fires
+    refused = of_another(wanted, hostname, NOT_CUT)
+    assert [(finding.rule, finding.is_error) for finding in refused] == [(NOT_CUT, True)] * fires

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hybridgpu.devices.timelimit import within
+from hybridgpu.devices.timelimit import Progress, TooLate, within
 from hybridgpu.errors import Bug, HybridgpuError, Unavailable
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # the test runner's threads
@@ -46,6 +46,20 @@ def test_what_is_not_is_told(work: Callable[[], object], error: type[HybridgpuEr
         within(0.3, work)
     assert said in str(raised.value)
     assert time.monotonic() - before < 10
+
+
+def test_what_a_child_was_at_is_read_by_its_parent() -> None:
+    progress = Progress()
+
+    def hang() -> None:
+        progress.at("card 7, " * 200)
+        progress.at("card 8, \u00fc")
+        time.sleep(60)
+
+    assert str(progress) == ""
+    with pytest.raises(TooLate):
+        within(1, hang)
+    assert str(progress) == "card 8, \u00fc"
 
 
 def test_a_child_that_ignores_everything_is_gone_afterwards() -> None:

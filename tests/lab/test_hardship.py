@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hybridgpu.devices.cut import Target, TargetInstance
 from hybridgpu.devices.effect import Card, CreateInstance, SetComputeMode, SetMig
 from hybridgpu.devices.outcome import State, findings
 from hybridgpu.devices.port import Holder, NotDone, Unread, Use
@@ -174,7 +175,9 @@ def test_one_broken_card_is_named_and_nothing_is_begun_on_any(how: Broken, state
     outcomes = apply(wanted, cutter)
     assert [o.state for o in outcomes] == [State.WAITING, State.WAITING, state, State.AS_WANTED]
     assert [card.seen() for card in cards] == before
-    assert next(findings(outcomes)).message == "GPU 0 at 0000:00:00.0: it waits for GPU 2 at 0000:02:00.0"
+    assert (
+        next(findings(outcomes)).message == "GPU 0 at 0000:00:00.0 (GPU-0): it waits for GPU 2 at 0000:02:00.0 (GPU-2)"
+    )
     cards[2].broken = None
     states = [o.state for o in apply(wanted, cutter)]
     assert states == [*[State.CHANGED] * 3, State.AS_WANTED]
@@ -217,6 +220,33 @@ def test_who_has_the_device_file_open_holds_the_whole_card() -> None:
     card.run(Holder(9, Use.COMPUTE, *slot))
     (outcome,) = apply(wanted, LabCards([card]), lambda _: (holder,))
     assert outcome.holders == (Holder(9, Use.COMPUTE, *slot),)  # what NVML says of a process is the more exact
+
+
+@pytest.mark.parametrize(
+    ("kept", "ancestors", "state"),
+    [
+        (True, (8, 7, 1), State.CHANGED),
+        (True, (8, 1), State.BUSY),
+        (False, (8, 7, 1), State.BUSY),
+    ],
+)
+def test_a_child_of_a_job_is_in_the_instance_that_the_job_is_in(
+    kept: bool, ancestors: tuple[int, ...], state: State
+) -> None:
+    """It has the card's file open, as it was forked with it; NVML takes the instance beside it away all the same."""
+    known = model(MODELS[0])
+    card = cut(known, layout(known, {"3g.40gb": 2}))
+    slots = {instance.placement.start: gi for gi, instance in card.instances.items()}
+    card.run(Holder(7, Use.COMPUTE, slots[0 if kept else 4], 0))
+    child = Holder(9, Use.OPEN_FILE, ancestors=ancestors)
+    wanted = TargetInstance("3g.40gb", Placement(0, 4), (3,))
+    one = Target(CARD, True, (wanted,), ComputeMode.DEFAULT)
+    (outcome,) = apply([one], LabCards([card]), lambda _: (child,))
+    assert outcome.state is state, outcome.why
+    assert [start for _, start, _ in shape(card)] == ([0] if state is State.CHANGED else [0, 4])
+    (off,) = apply([target(OFF)], LabCards([card]), lambda _: (child,))
+    assert off.state is State.BUSY
+    assert 9 in [holder.pid for holder in off.holders]
 
 
 def test_who_opens_the_device_file_on_the_way_is_not_disturbed() -> None:
