@@ -46,12 +46,15 @@ class Systemd:
         program.chmod(0o755)
         return self
 
-    def unit(self, name: str, *cards: int, kind: str = "", stays: bool = False, dead: bool = False) -> None:
+    def unit(
+        self, name: str, *cards: int, kind: str = "", stays: bool = False, dead: bool = False, requires: str = ""
+    ) -> None:
         """A unit that runs and has cards' files open, with `kind` in one of NVML's lists, too, until it is stopped;
-        `stays`: it cannot be stopped; `dead`: once stopped it does not start again.
+        `stays`: it cannot be stopped; `dead`: once stopped it does not start again. It stops with what it `requires`.
         """
         home = self.folder / name
         home.mkdir()
+        (home / "requires").write_text(requires)
         (home / "cards").write_text(" ".join(map(str, cards)))
         (home / "kind").write_text(kind)
         subprocess.run([str(self.bin / "systemctl"), "start", "--", name], check=True)
@@ -72,6 +75,12 @@ class Systemd:
         """What changed something, in order: `stop UNIT`, `start UNIT`."""
         log = self.folder / "calls"
         return log.read_text().splitlines() if log.exists() else []
+
+    def queue(self, name: str, requires: str) -> None:
+        """A unit that does not run, and whose start waits in the queue."""
+        (self.folder / name).mkdir()
+        (self.folder / name / "requires").write_text(requires)
+        (self.folder / name / "queued").touch()
 
     def end(self) -> None:
         for path in self.folder.glob("*/pid"):
@@ -94,13 +103,24 @@ class Systemd:
         if (home / "dead").exists() and verb == "start":
             print(f"Job for {names[0]} failed because the control process exited with error code.", file=sys.stderr)
             return 1
+        for other in self._required_by(names[0]) if verb == "stop" else ():
+            self._stop(other)
+        if not home.exists():
+            print(f"Failed to {verb} {names[0]}: Unit {names[0]} not found.", file=sys.stderr)
+            return 5
         (self._stop if verb == "stop" else self._start)(names[0])
         return 0
 
     def _shown(self, name: str) -> str:
         state = "active" if self.pid(name) else "inactive"
         load = "loaded" if (self.folder / name).exists() else "not-found"
-        return f"Id={name}\nLoadState={load}\nActiveState={state}\nMainPID={self.pid(name)}\nControlGroup="
+        shown = f"Id={name}\nLoadState={load}\nActiveState={state}\nMainPID={self.pid(name)}\nControlGroup="
+        job = "\nJob=7" if (self.folder / name / "queued").exists() else ""
+        return f"{shown}{job}\nRequiredBy={' '.join(self._required_by(name))}\nBoundBy="
+
+    def _required_by(self, name: str) -> list[str]:
+        homes = self.folder.glob("*/requires")
+        return sorted(path.parent.name for path in homes if path.read_text() == name)
 
     def _start(self, name: str) -> None:
         if self.pid(name):

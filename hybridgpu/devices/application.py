@@ -16,17 +16,23 @@ from hybridgpu.devices.effect import Card
 from hybridgpu.devices.interrupt import Interrupts
 from hybridgpu.devices.openfiles import OpenFiles, Process, process
 from hybridgpu.devices.outcome import Outcome, State, findings
-from hybridgpu.devices.port import Cutter, Holder, Unread
+from hybridgpu.devices.port import Cutter, Holder, Unread, Use
 from hybridgpu.model.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How it went: each card, the clients that were stopped (or, foreseen, would be), and what there is to say."""
+    """How it went: each card, the clients that were stopped (or, foreseen, would be), and what there is to say.
+
+    `down` are those that do not run again; `resumed` those that a run before had stopped, and that were (would be)
+    started.
+    """
 
     outcomes: tuple[Outcome, ...]
     clients: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    down: tuple[str, ...] = ()
+    resumed: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -64,24 +70,41 @@ class Machine:
         files = self.files(card)
         return files if isinstance(files, Unread) else (*daemons, *files)
 
+    def holders_besides(self, running: Running) -> recut.Others:
+        """The same without the clients that are left running: nobody is in the way of them, nor they of us."""
+
+        def others(card: Card) -> tuple[Holder, ...] | Unread:
+            found = self.holders(card)
+            if isinstance(found, Unread) or not running.left:
+                return found
+            return tuple(h for h in found if h.use is not Use.OPEN_FILE or not running.leaves(process(h.pid)))
+
+        return others
+
 
 def foresee(targets: Sequence[Target], machine: Machine) -> Application:
-    """What a run would do and what stands in its way, by what is seen now. Changes nothing."""
+    """What a run would do and what stands in its way, by what is seen now. Changes nothing.
+
+    Raises OSError where what an earlier run has stopped cannot be read.
+    """
+    behind = machine.clients.left_behind()
     plans = recut.survey(targets, machine.cutter)
     if not any(plan.effects or not plan.may_begin for plan in plans):
-        return Application(tuple(Outcome(plan.target.card, State.AS_WANTED) for plan in plans))
+        return Application(tuple(Outcome(plan.target.card, State.AS_WANTED) for plan in plans), resumed=behind)
     plans = recut.survey(targets, machine.cutter, machine.holders)
     running = machine.clients.running(machine.more)
     outcomes = tuple(_foreseen(plans, running))
+    if running.blocked:
+        outcomes = tuple(map(_held, outcomes))
     names = tuple(unit.name for unit in running.units) if _any_planned(outcomes) else ()
-    return Application(outcomes, names, (*running.findings, *machine.files.findings()))
+    return Application(outcomes, names, (*running.findings, *machine.files.findings()), resumed=behind)
 
 
 def apply(targets: Sequence[Target], machine: Machine, before: recut.Before, interrupts: Interrupts) -> Application:
     """Brings the cards to their targets. `before` is called before each change to any of them.
 
     Where a workload is in the way nothing is touched, clients neither. What was stopped, now or by a run that was
-    killed, is started again in the end. Raises Unavailable where a signal came before the first change; whoever calls
+    killed, is started again in the end. Raises Refused where a signal came before the first change; whoever calls
     then starts the clients (Clients.start_stopped), as after any other exception.
     """
     seen = foresee(targets, machine)
@@ -91,9 +114,15 @@ def apply(targets: Sequence[Target], machine: Machine, before: recut.Before, int
         done = _apply(targets, machine, before, interrupts, seen)
     else:
         done = replace(seen, clients=())
-    not_started = machine.clients.start_stopped()
+    started = machine.clients.start_stopped()
     outcomes = tuple(_told(outcome) for outcome in done.outcomes)
-    return replace(done, outcomes=outcomes, findings=(*done.findings, *findings(outcomes), *not_started))
+    return replace(
+        done,
+        outcomes=outcomes,
+        findings=(*done.findings, *findings(outcomes), *started.findings),
+        down=started.down,
+        resumed=tuple(name for name in started.units if name not in done.clients),
+    )
 
 
 def _any_planned(outcomes: Iterable[Outcome]) -> bool:
@@ -109,18 +138,19 @@ def _apply(
 ) -> Application:
     interrupts.check()
     running = machine.clients.running(machine.more)
-    held = machine.clients.stop(running.units, interrupts.check)
+    held = running.findings if running.blocked else machine.clients.stop(running.units, interrupts.check)
     if held:
         return replace(seen, outcomes=tuple(map(_held, seen.outcomes)), findings=(*seen.findings, *held))
     interrupts.check()
     machine.files.forget()
-    return replace(seen, outcomes=recut.apply(targets, machine.cutter, machine.holders, before))
+    others = machine.holders_besides(running)
+    return replace(seen, outcomes=recut.apply(targets, machine.cutter, others, before))
 
 
 def _held(outcome: Outcome) -> Outcome:
     if outcome.state is not State.PLANNED:
         return outcome
-    return replace(outcome, state=State.WAITING, why="a client of the cards does not stop")
+    return replace(outcome, state=State.WAITING, why="a client of the cards is not stopped")
 
 
 def _foreseen(plans: Sequence[Plan], running: Running) -> Iterable[Outcome]:

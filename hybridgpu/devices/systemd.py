@@ -17,7 +17,10 @@ from pathlib import Path
 from hybridgpu.devices.port import Unread
 
 _ENVIRONMENT = {"LC_ALL": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0", "SYSTEMD_LOG_LEVEL": "notice"}
-_PROPERTIES = "--property=Id,LoadState,ActiveState,MainPID,ControlGroup"
+_STOPPED_WITH = ("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo")
+"""Who is stopped when a unit is (systemd.unit(5): Requires=, Requisite=, BindsTo=, PartOf=, PropagatesStopTo=)."""
+
+_PROPERTIES = f"--property=Id,LoadState,ActiveState,MainPID,ControlGroup,Job,{','.join(_STOPPED_WITH)}"
 _SHOW_SECONDS = 20.0
 _AT_REST = ("inactive", "failed")
 
@@ -27,12 +30,18 @@ UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._:\\-]{0,254}")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit by its own name (an alias has its target's), its ActiveState, main process (0: none) and control group."""
+    """A unit by its own name (an alias has its target's), its ActiveState, main process (0: none) and control group.
+
+    `queued`: whether a job of systemd's waits for it, such as its start at boot, which stopping it would take away.
+    `dependants`: the units that systemd stops with it.
+    """
 
     name: str
     state: str
     main_pid: int
     control_group: str
+    queued: bool = False
+    dependants: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -66,7 +75,7 @@ class Systemd:
 
     def stop(self, name: str, seconds: float) -> str | None:
         """Stops a unit, and waits for that; None where nothing of it runs any more, else why not."""
-        why = self._run(seconds, "stop", "--", name).why
+        why = self._changed(seconds, "stop", name)
         units = self.units([name])
         if isinstance(units, Unread):
             return str(units)
@@ -76,7 +85,11 @@ class Systemd:
 
     def start(self, name: str, seconds: float, *, wait: bool) -> str | None:
         """Starts a unit; None where it runs, or, without `wait`, where it was put into the queue; else why not."""
-        return self._run(seconds, "start", *([] if wait else ["--no-block"]), "--", name).why
+        return self._changed(seconds, "start", name, *([] if wait else ["--no-block"]))
+
+    def _changed(self, seconds: float, verb: str, name: str, *options: str) -> str | None:
+        done = self._run(seconds, verb, *options, "--", name)
+        return f"systemctl {verb} answered {done.why}" if done.late else done.why
 
     def _run(self, seconds: float, *arguments: str) -> _Done:
         """systemctl, in a session of its own: a signal from the terminal is ours alone to answer."""
@@ -96,7 +109,7 @@ class Systemd:
                 start_new_session=True,
             )
         except subprocess.TimeoutExpired:
-            return _Done("", f"systemctl {arguments[0]} was not done within {seconds:g} s")
+            return _Done("", f"nothing within {seconds:g} s", late=True)
         except OSError as error:
             return _Done("", error.strerror or str(error))
         if done.returncode:
@@ -109,6 +122,7 @@ class Systemd:
 class _Done:
     output: str
     why: str | None
+    late: bool = False
 
 
 def _pairs(block: str) -> Iterator[tuple[str, str]]:
@@ -128,5 +142,10 @@ def _state(shown: Mapping[str, str]) -> str:
 def _unit(name: str, shown: Mapping[str, str]) -> Unit:
     pid = shown.get("MainPID", "0")
     return Unit(
-        shown.get("Id") or name, _state(shown), int(pid) if pid.isdecimal() else 0, shown.get("ControlGroup", "")
+        name=shown.get("Id") or name,
+        state=_state(shown),
+        main_pid=int(pid) if pid.isdecimal() else 0,
+        control_group=shown.get("ControlGroup", ""),
+        queued=bool(shown.get("Job")),
+        dependants=tuple(dict.fromkeys(other for each in _STOPPED_WITH for other in shown.get(each, "").split())),
     )

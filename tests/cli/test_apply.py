@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,11 @@ metadata: {{name: t}}
 slurm: {{version: "24.11"}}
 devices: {{clients: [site-monitor]}}
 nodeClasses:
-  a: {{model: A30, gpus: 2, slurm: {{CPUs: 32, Sockets: 2, CoresPerSocket: 16}}}}
+  a: {{model: A30, gpus: 2, slurm: {{CPUs: 32, Sockets: 2, CoresPerSocket: 16, NodeHostname: HOST}}}}
 nodes:
 - {{hosts: n1, class: a, owner: slurm, schedulers: [slurm], sharing: {sharing}}}
 """
+INVENTORY = INVENTORY.replace("HOST", socket.gethostname())
 FOURTHS = "{mode: mig, layout: {all: {1g.6gb: 4}}}"
 ONE_HALVED = "{mode: mig, layout: {0: {2g.12gb: 2}, 1: off}}"
 WHOLE = "{mode: exclusive}"
@@ -88,6 +91,11 @@ class Node:
         return [sorted(i["profile"] for i in c["instances"]) if c["mig"] else ["whole"] for c in cards]
 
     @property
+    def first(self) -> str:
+        """The first card, as it is named."""
+        return f"GPU 0 at 0000:17:00.0 ({self.machine.show()['gpus'][0]['uuid']})"
+
+    @property
     def map(self) -> Path:
         return self.run_folder / "devices.json"
 
@@ -126,8 +134,11 @@ def test_text_says_what_is_done_and_a_dry_run_says_the_same(node: Node) -> None:
     node.wants(ONE_HALVED)
     dry, real = node.apply("--dry-run"), node.apply()
     assert (dry.returncode, real.returncode) == (0, 0)
-    assert dry.stdout.splitlines()[:-1] == real.stdout.splitlines()[:-1]
-    assert dry.stdout.splitlines()[0] == "GPU 0 at 0000:17:00.0: turn MIG on"
+    effects = [line for line in dry.stdout.splitlines() if line.startswith("GPU ")]
+    assert real.stdout.splitlines()[: len(effects)] == effects
+    uuids = [device["uuid"] for device in json.loads(node.map.read_text())["devices"] if device["profile"]]
+    assert [line.split(" is ")[1] for line in real.stdout.splitlines() if ": 2g.12gb is " in line] == uuids
+    assert dry.stdout.splitlines()[0] == f"{node.first}: turn MIG on"
     assert dry.stdout.splitlines()[-1] == "n1: 1 of 2 cards as wanted, 1 to change"
     assert real.stdout.splitlines()[-1] == "n1: 2 of 2 cards as wanted, 1 changed"
 
@@ -229,7 +240,7 @@ def test_what_the_hooks_wrote_and_nobody_can_read_lets_nothing_be_changed(node: 
 
 def test_each_step_is_in_the_log_before_it_is_done(node: Node) -> None:
     run = node.apply("--boot", "--timeout", "2", fault="nvmlDeviceCreateGpuInstanceWithPlacement@2=HANG")
-    assert "GPU 0 at 0000:17:00.0: turn MIG on\n" in run.stderr
+    assert f"{node.first}: turn MIG on\n" in run.stderr
     assert node.apply().stderr.count("turn MIG") == 0
 
 
@@ -262,7 +273,7 @@ def test_a_client_that_takes_too_long_is_named_and_nothing_is_cut(node: Node) ->
     code, report = node.report("--client-timeout", "1")
     assert (code, node.cut()) == (1, [["whole"]] * 2)
     message = next(f["message"] for f in report["findings"] if f["rule"] == "client-will-not-stop")
-    assert message == f"{PERSISTENCED} does not stop: systemctl stop was not done within 1 s"
+    assert message == f"{PERSISTENCED} does not stop: systemctl stop answered nothing within 1 s"
     assert node.systemd.calls() == [f"stop {PERSISTENCED}", f"start {PERSISTENCED}"]
 
 
@@ -292,11 +303,108 @@ def test_a_client_that_does_not_start_is_an_error_and_is_started_by_the_next_run
     node.systemd.unit(PERSISTENCED, 0)
     code, report = node.report()
     assert (code, rules(report), [len(c) for c in node.cut()]) == (1, ["client-will-not-start"], [4, 4])
+    assert (report["clients"], report["down"]) == ([EXPORTER, PERSISTENCED], [EXPORTER])
     assert json.loads((node.run_folder / "stopped.json").read_text())["units"] == [EXPORTER]
     (node.systemd.folder / EXPORTER / "dead").unlink()
     assert node.report()[0] == 0
     assert node.systemd.pid(EXPORTER)
     assert not (node.run_folder / "stopped.json").exists()
+
+
+def leave_stopped(node: Node, *names: str) -> None:
+    node.run_folder.mkdir(exist_ok=True)
+    record = {"kind": "StoppedClients", "boot_id": boot_id(), "units": names}
+    (node.run_folder / "stopped.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("broken", ["config", "kubeconfig", "map", "card"])
+def test_what_an_earlier_run_stopped_runs_again_even_where_this_one_cannot_begin(node: Node, broken: str) -> None:
+    node.systemd.unit(EXPORTER, 0)
+    subprocess.run([node.systemd.bin / "systemctl", "stop", "--", EXPORTER], check=True)
+    leave_stopped(node, EXPORTER)
+    arguments = ["--kubeconfig", "/nonexistent"] if broken == "kubeconfig" else []
+    if broken == "config":
+        (node.folder / "node.json").write_text("{}")
+    elif broken == "map":
+        node.map.mkdir()
+    elif broken == "card":
+        node.machine.break_card(1, "lost")
+    run = node.apply(*arguments)
+    assert (run.returncode, run.stdout) == (66 if broken == "kubeconfig" else 1, ""), run.stderr
+    assert node.systemd.pid(EXPORTER)
+    assert (node.cut(), (node.run_folder / "stopped.json").exists()) == ([["whole"]] * 2, False)
+
+
+def test_what_an_earlier_run_stopped_and_is_started_now_is_a_change(node: Node) -> None:
+    assert node.report()[0] == 0
+    node.systemd.unit(EXPORTER)
+    subprocess.run([node.systemd.bin / "systemctl", "stop", "--", EXPORTER], check=True)
+    leave_stopped(node, EXPORTER)
+    for dry in (["--dry-run"], []):
+        code, report = node.report("--detailed-exitcode", *dry)
+        assert (code, report["changed"], report["resumed"], report["clients"]) == (2, True, [EXPORTER], [])
+    assert node.report("--detailed-exitcode")[0] == 0
+
+
+def test_a_unit_that_is_installed_no_more_is_forgotten(node: Node) -> None:
+    leave_stopped(node, "gone.service")
+    code, report = node.report()
+    assert (code, rules(report)) == (0, ["client-gone"])
+    assert not (node.run_folder / "stopped.json").exists()
+
+
+@pytest.mark.parametrize("spoil", ["missing", "mode", "content"])
+def test_a_map_that_is_mended_is_a_change(node: Node, spoil: str) -> None:
+    assert node.report()[0] == 0
+    if spoil == "missing":
+        node.map.unlink()
+    elif spoil == "mode":
+        node.map.chmod(0o600)
+    else:
+        node.map.write_text("{}")
+    for dry in (["--dry-run"], []):
+        code, report = node.report("--detailed-exitcode", *dry)
+        assert (code, report["changed"], report["devices_changed"]) == (2, True, True)
+    assert (node.map.stat().st_mode & 0o777, node.report("--detailed-exitcode")[0]) == (0o644, 0)
+
+
+def test_files_of_whole_cards_that_are_others_than_assumed_are_foreseen(node: Node) -> None:
+    assert node.report()[0] == 0
+    node.wants(WHOLE)
+    path = node.folder / "node.json"
+    config = json.loads(path.read_text())
+    for device, minor in zip(config["devices"], (1, 0), strict=True):
+        device["minor"], device["files"] = minor, [f"/dev/nvidia{minor}"]
+    path.write_text(json.dumps(config))
+    for dry in (["--dry-run"], []):
+        code, report = node.report(*dry)
+        assert (code, rules(report)) == (1, ["node-config-edited", *["device-files-differ-from-config"] * 2])
+
+
+def test_a_run_folder_that_fills_up_hides_neither_the_cut_nor_a_client_that_is_down(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0, dead=True)
+    node.run_folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", node.run_folder], check=True)
+    try:
+        (node.systemd.folder / PERSISTENCED / "slow").touch()
+        with subprocess.Popen(
+            node.command("-o", "json"),
+            env=node.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as run:
+            while not (node.systemd.folder / PERSISTENCED / "now").exists():
+                time.sleep(0.01)
+            with (node.run_folder / "filler").open("wb", buffering=0) as file, suppress(OSError):
+                while file.write(b"x" * 4096):
+                    pass
+            out, _ = run.communicate(timeout=60)
+    finally:
+        subprocess.run(["umount", node.run_folder], check=True)
+    report = json.loads(out)
+    assert (run.returncode, [len(c) for c in node.cut()], report["down"]) == (1, [4, 4], [PERSISTENCED])
+    assert rules(report) == ["client-will-not-start", "clients-not-noted", "device-map-not-written"]
 
 
 @pytest.mark.parametrize("when", [1, 4, 9])
@@ -317,6 +425,23 @@ def test_one_that_was_killed_is_made_good_by_the_next(node: Node, when: int) -> 
     assert (code, rules(report), [len(c) for c in node.cut()]) == (0, [], [4, 4])
     assert node.systemd.pid(PERSISTENCED)
     assert not (node.run_folder / "stopped.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_before_that_ends_it_alike(node: Node, number: int) -> None:
+    with subprocess.Popen(
+        node.command("--timeout", "30"),
+        env=node.environment("nvmlInitWithFlags@1=HANG"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        while not (node.run_folder / "apply.lock").exists():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        run.send_signal(number)
+        out, err = run.communicate(timeout=20)
+    assert (run.returncode, out, f"left off on {signal.Signals(number).name}" in err) == (1, "", True), err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -368,17 +493,57 @@ def test_after_a_reboot_it_cuts_again(node: Node) -> None:
 
 
 def test_at_boot_a_start_is_not_waited_for(node: Node) -> None:
-    node.systemd.unit(PERSISTENCED, 0)
+    node.systemd.unit(EXPORTER, 0)
     assert node.report("--boot")[0] == 0
-    assert node.systemd.calls()[-1] == f"start --no-block {PERSISTENCED}"
+    assert node.systemd.calls()[-1] == f"start --no-block {EXPORTER}"
 
 
-@pytest.mark.parametrize(("fault", "state"), [("lost", "device-dead"), ("reset-required", "device-dead")])
-def test_a_dead_card_is_refused_by_name(node: Node, fault: str, state: str) -> None:
+def test_at_boot_persistenced_runs_on_and_slurmds_start_stays_in_the_queue(node: Node) -> None:
+    """Stopping what slurmd requires would take its start away; mig-parted cuts beside persistenced, too."""
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    node.systemd.queue("slurmd.service", PERSISTENCED)
+    code, report = node.report("--boot")
+    assert (code, report["clients"], node.systemd.calls()) == (0, [], []), report["findings"]
+    assert [len(c) for c in node.cut()] == [4, 4]
+
+
+def test_what_stops_with_a_client_is_stopped_before_it_and_started_again(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    node.systemd.unit("middle.service", requires=PERSISTENCED)
+    node.systemd.unit("last.service", requires="middle.service")
+    code, report = node.report()
+    names = ["last.service", "middle.service", PERSISTENCED]
+    assert (code, report["clients"]) == (0, names), report["findings"]
+    assert node.systemd.calls() == [*(f"stop {n}" for n in names), *(f"start {n}" for n in reversed(names))]
+    assert all(node.systemd.pid(name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["slurmd.service", "kubelet.service", "slurmd@n1.service", "jobs.target"])
+def test_what_runs_jobs_never_stops_with_a_client(node: Node, name: str) -> None:
+    node.systemd.unit(PERSISTENCED, 0, 1)
+    node.systemd.unit("middle.service", requires=PERSISTENCED)
+    node.systemd.unit(name, requires="middle.service")
+    for arguments in (["--dry-run"], []):
+        code, report = node.report(*arguments)
+        assert (code, node.cut(), node.systemd.calls()) == (1, [["whole"]] * 2, [])
+        assert [c["state"] for c in report["cards"]] == ["waiting"] * 2
+        said = [f["message"] for f in report["findings"] if f["rule"] == "client-not-stopped"]
+        assert said == [f"middle.service is not stopped: systemd would stop {name}, too"]
+
+
+@pytest.mark.parametrize(("fault", "state"), [("lost", "needs-reboot"), ("reset-required", "needs-reset")])
+def test_a_dead_card_is_named_and_the_others_are_reported(node: Node, fault: str, state: str) -> None:
+    node.wants(ONE_HALVED)
     node.machine.break_card(1, fault)
-    run = node.apply()
-    assert (run.returncode, run.stdout) == (1, "")
-    assert f"[{state}]" in run.stderr
+    code, report = node.report()
+    assert (code, rules(report), report["changed"], node.map.exists()) == (1, ["device-dead"], False, False)
+    waits = "it waits for GPU 1 at 0000:ca:00.0 "
+    assert [card["state"] for card in report["cards"]] == ["waiting", state]
+    assert report["cards"][0]["why"].startswith(waits)
+    assert report["cards"][0]["why"].endswith(": MIG is off; the NodeConfig says on")
+    assert "-i 0000:ca:00.0)" in report["findings"][0]["hint"]
+    node.wants(WHOLE)
+    assert [card["state"] for card in node.report()[1]["cards"]] == ["as-wanted", state]
 
 
 def test_a_config_of_other_cards_is_refused(node: Node) -> None:
@@ -405,8 +570,13 @@ kubernetes: {delivery: gpu-operator}
 nodeClasses:
   a: {model: A30, gpus: 2}
 nodes:
-- {hosts: n1, class: a, owner: kubernetes, schedulers: [kubernetes], sharing: {mode: mig, layout: {all: {1g.6gb: 4}}}}
-"""
+- hosts: n1
+  kubernetesName: HOST
+  class: a
+  owner: kubernetes
+  schedulers: [kubernetes]
+  sharing: {mode: mig, layout: {all: {1g.6gb: 4}}}
+""".replace("HOST", socket.gethostname())
 
 
 @pytest.mark.parametrize(
@@ -415,7 +585,9 @@ nodes:
         (OPERATED, ["--boot"], None, 0, "the driver comes in the GPU operator's container, after kubelet"),
         (OPERATED, [], None, 1, "--driver-root /run/nvidia/driver"),
         (OPERATED, ["--boot"], "usr/lib64/libnvidia-ml.so.1", 1, "the driver's library cannot be loaded"),
-        (OPERATED, ["--boot"], "proc/driver/nvidia/version", 1, "libnvidia-ml.so.1 is not there"),
+        (OPERATED, ["--boot"], "proc/driver/nvidia/version", 0, "the driver comes in the GPU operator's container"),
+        (OPERATED, [], "proc/driver/nvidia/version", 1, "--driver-root /run/nvidia/driver"),
+        (OPERATED, ["--boot"], "usr/bin/nvidia-smi", 1, "libnvidia-ml.so.1 is not there"),
         (INVENTORY.format(sharing=FOURTHS), ["--boot"], None, 1, "libnvidia-ml.so.1 is not there"),
     ],
 )
@@ -482,8 +654,11 @@ def lock_as(make: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a link": (lambda run: run.symlink_to("/tmp"), "is something else than it must be"),
-    "written by all": (folder(0o777), "may be written by others"),
+    "a link": (lambda run: run.symlink_to("/tmp"), "run: this is no folder, and is to be one of root's own"),
+    "a file": (lambda run: run.touch(), "run: this is no folder, and is to be one of root's own"),
+    "written by all": (folder(0o777), "run: it may be written by others"),
+    "a map that is a folder": (lambda run: (run / "devices.json").mkdir(parents=True), "this is no ordinary file"),
+    "a list of depth": (folder(stopped="[" * 60000), "does not say which clients were stopped"),
     "another user's": (folder(uid=65534), "may be written by others"),
     "a lock that is a link": (lock_as(lambda path: path.symlink_to("/tmp/other")), "apply.lock: Too many levels"),
     "a lock that is a pipe": (lock_as(os.mkfifo), "is something else than it must be"),
@@ -497,7 +672,7 @@ def test_a_folder_that_others_may_write_is_refused(node: Node, how: str) -> None
     spoil, said = SPOILT[how]
     spoil(node.run_folder)
     run = node.apply()
-    assert (run.returncode, said in run.stderr) == (1, True), run.stderr
+    assert (run.returncode, said in run.stderr, "device is unavailable" in run.stderr) == (1, True, False), run.stderr
     assert node.cut() == [["whole"]] * 2
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +28,8 @@ from tests.conftest import lacking
 from tests.devices.test_nodeconfig import rendered
 
 pytestmark = pytest.mark.kubernetes
-NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+NAME = socket.gethostname()
+NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME}}
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 PLUGIN = PAUSED_OPERANDS[0]
 INFO = (
@@ -63,7 +65,7 @@ class Site:
         boot: str = BOOT_ID,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        made = {**NODE, "metadata": {"name": "n1", "labels": labels or {}, "annotations": annotations or {}}}
+        made = {**NODE, "metadata": {"name": NAME, "labels": labels or {}, "annotations": annotations or {}}}
         self.api.create(made)
         info = {"nodeInfo": {**dict.fromkeys(INFO, "x"), "bootID": boot}}
         path = f"{self.api.path(NODE)}/status"
@@ -90,7 +92,7 @@ def site(api_server: ApiServer, tmp_path: Path) -> Iterator[Site]:
     if Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a driver")
     yield Site(api_server, tmp_path)
-    if any(each["metadata"]["name"] == "n1" for each in api_server.api.objects("v1", "Node")):
+    if any(each["metadata"]["name"] == NAME for each in api_server.api.objects("v1", "Node")):
         api_server.api.delete(NODE)
 
 
@@ -174,17 +176,39 @@ def test_one_that_fails_is_an_error(site: Site) -> None:
 def test_a_node_of_another_boot_is_left_alone(site: Site, boot: str) -> None:
     site.node(boot=boot)
     before = site.labels()
-    code, said = site.apply()
+    code, report = site.apply()
     assert code == 1
-    assert "kubernetes is unavailable: Node n1 is of boot" in str(said)
+    assert f"kubernetes is unavailable: Node {NAME} is of boot" in told(report)
     assert site.labels() == before
 
 
+def told(report: object) -> str:
+    """What `mig-manager-unread` says."""
+    assert isinstance(report, dict), report
+    (said,) = [f["message"] for f in report["findings"] if f["rule"] == "mig-manager-unread"]
+    return str(said)
+
+
 def test_what_cannot_be_asked_is_said(site: Site) -> None:
-    code, said = site.apply()
-    assert (code, 'the API server answers 404: nodes "n1" not found' in str(said)) == (1, True), said
-    (site.folder / "kubeconfig").write_text("{}")
+    code, report = site.apply()
+    assert (code, f'the API server answers 404: nodes "{NAME}" not found' in told(report)) == (1, True)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "{", "a: *b", "clusters: 5", "", "- " * 5000])
+def test_a_kubeconfig_that_is_none_is_refused_before_anything_is_done(site: Site, content: str) -> None:
+    (site.folder / "kubeconfig").write_text(content)
     code, said = site.apply()
     assert (code, "kubernetes is unavailable: " in str(said)) == (1, True), said
+
+
+def test_a_kubeconfig_that_is_not_there(site: Site) -> None:
     (site.folder / "kubeconfig").unlink()
-    assert site.apply()[0] == 1
+    assert site.apply()[0] == 66
+
+
+def test_what_it_left_aside_under_another_layout_is_brought_back(site: Site) -> None:
+    """It finds the layout cut, says so, and brings nothing back: we do, at once."""
+    site.node({MIG_CONFIG: "another", MIG_CONFIG_STATE: "pending", PLUGIN: PAUSED})
+    with mig_manager(site.server, "success"):
+        code, report = site.apply("--wait", "30")
+    assert (code, progress(report), site.labels()[PLUGIN]) == (0, "success", "true"), report

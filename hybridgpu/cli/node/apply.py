@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,21 +16,22 @@ from hybridgpu.cli.options import PATH, output_option, seconds_option, timeout_o
 from hybridgpu.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
+    from hybridgpu.cli.node.mapped import Seen
     from hybridgpu.cli.node.report import Report
     from hybridgpu.devices.application import Machine
     from hybridgpu.devices.clients import Clients
     from hybridgpu.devices.cut import Target
     from hybridgpu.devices.effect import Effect
-    from hybridgpu.devices.port import Unread
+    from hybridgpu.devices.interrupt import Interrupts
     from hybridgpu.devices.runfolder import RunFolder
-    from hybridgpu.model.facts import Facts
+    from hybridgpu.planes.kubernetes.nodes import Nodes
 
 CHANGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. `kubeconfig` None: mig-manager is not spoken to."""
+    """What was asked for. `nodes` None: mig-manager is not spoken to."""
 
     root: Path
     run: Path
@@ -38,16 +39,9 @@ class Options:
     boot: bool
     timeout: float
     client_timeout: float
-    kubeconfig: str | None
     wait: float
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the driver and the kernel say of a node whose cards are the right ones; `files` are those in /dev."""
-
-    facts: Facts
-    files: frozenset[str] | Unread
+    interrupts: Interrupts
+    nodes: Nodes | None = field(default=None, kw_only=True)
 
 
 @click.command()
@@ -82,22 +76,49 @@ def command(
     Only what differs is touched. A card that is in use stays as it is, and who uses it is named; services that hold the
     cards are stopped for as long as it takes.
     """
-    from hybridgpu.cli.node.report import Report, as_json, as_text
-    from hybridgpu.devices.nodeconfig import of_another, read_node_config
+    from hybridgpu.cli.node.report import as_json, as_text
+    from hybridgpu.devices.interrupt import answered
+
+    with answered() as interrupts:
+        options = Options(Path(driver_root), Path(folder), dry_run, boot, timeout, client_timeout, wait, interrupts)
+        try:
+            report, options = _inputs(config, kubeconfig, options)
+        except (Refused, Unavailable, OSError):
+            _start_left_behind(options)
+            raise
+        try:
+            good = _run(report, options)
+        except Refused as refused:
+            if report.application is None:
+                raise Refused([*report.findings, *refused.findings]) from None
+            report.findings += refused.findings
+            good = False
+        interrupts.held = True
+        tell(report.findings)
+        for remark in report.remarks:
+            say(remark)
+        click.echo(as_json(report, dry_run=dry_run) if output == "json" else as_text(report, dry_run=dry_run), nl=False)
+    if not good or any(finding.is_error for finding in report.findings):
+        return FAILED
+    return CHANGES if detailed_exitcode and report.changed(dry_run=dry_run) else 0
+
+
+def _inputs(config: str, kubeconfig: str | None, options: Options) -> tuple[Report, Options]:
+    """All that is given, read before anything is touched. Raises Refused, Unavailable, and OSError with the path."""
+    from dataclasses import replace
+
+    from hybridgpu.cli.node.migask import nodes_by
+    from hybridgpu.cli.node.report import Report
+    from hybridgpu.devices.nodeconfig import NOT_CUT, of_another, read_node_config
 
     wanted, findings = read_node_config(config)
     if wanted is None:
         raise Refused(findings)
-    report = Report(wanted, [*findings, *of_another(wanted, socket.gethostname())])
-    options = Options(Path(driver_root), Path(folder), dry_run, boot, timeout, client_timeout, kubeconfig, wait)
-    good = _run(report, options)
-    tell(report.findings)
-    for remark in report.remarks:
-        say(remark)
-    click.echo(as_json(report, dry_run=dry_run) if output == "json" else as_text(report, dry_run=dry_run), nl=False)
-    if not good or any(finding.is_error for finding in report.findings):
-        return FAILED
-    return CHANGES if detailed_exitcode and report.changed(dry_run=dry_run) else 0
+    others = of_another(wanted, socket.gethostname(), NOT_CUT)
+    if others:
+        raise Refused([*findings, *others])
+    nodes = None if options.boot else nodes_by(kubeconfig)
+    return Report(wanted, list(findings)), replace(options, nodes=nodes)
 
 
 def _run(report: Report, options: Options) -> bool:
@@ -116,57 +137,92 @@ def _run(report: Report, options: Options) -> bool:
 
 def _handed_over(report: Report, options: Options) -> bool:
     """A node whose driver comes with the operator's container: mig-manager cuts, when it is there."""
-    if not options.boot and options.kubeconfig is None:
+    from hybridgpu.devices.container import CONTAINER_ROOT
+
+    _start_left_behind(options)
+    if not options.boot and options.nodes is None:
         why = (
-            "there is no driver here, and this node's is to come in the GPU operator's container: once that runs say "
-            "--driver-root /run/nvidia/driver, or --kubeconfig PATH, to have mig-manager cut"
+            "the host has no driver, and this node's is to come in the GPU operator's container: once that runs say "
+            f"--driver-root {CONTAINER_ROOT}, or --kubeconfig PATH, to have mig-manager cut"
         )
         raise Unavailable("device", (), why)
     report.remarks.append("the driver comes in the GPU operator's container, after kubelet: mig-manager cuts")
     return options.boot or _mig_manager(report, options)
 
 
+def _start_left_behind(options: Options) -> None:
+    """Starts what a run that was killed had stopped, where this one ends before it comes to its clients."""
+    from hybridgpu.devices.runfolder import STOPPED, RunFolder
+
+    options.interrupts.held = True
+    try:
+        if options.dry_run or not (options.run / STOPPED).exists():
+            return
+        run = RunFolder.at(options.run)
+        with run.locked():
+            tell(_clients(options, run).start_stopped().findings)
+    except OSError as error:
+        say(f"{error.filename}: {error.strerror}")
+
+
 def _foreseen(report: Report, options: Options, run: RunFolder) -> bool:
     """--dry-run: what is in the way is an error here, too."""
+    from hybridgpu.cli.node.mapped import foresee_map
     from hybridgpu.devices.application import foresee
     from hybridgpu.devices.outcome import State, findings
+    from hybridgpu.devices.runfolder import DEVICES
 
-    with _machine(report, options, _facts(report, options), _clients(options, run)) as (targets, machine):
+    run.check()
+    facts = _facts(report, options)
+    with _machine(report, options, facts, _clients(options, run)) as (targets, machine):
         seen = report.application = foresee(targets, machine)
     report.findings += [*seen.findings, *findings(seen.outcomes)]
+    report.findings += foresee_map(report, run.path / DEVICES, facts)
     good = all(outcome.state.good or outcome.state is State.PLANNED for outcome in seen.outcomes)
     return good and _mig_manager(report, options)
 
 
 def _applied(report: Report, options: Options, run: RunFolder) -> bool:
     """The real run. What was stopped is started again however it ends, also what a run that was killed had stopped."""
+    from hybridgpu.cli.node.mapped import write_map
     from hybridgpu.devices.application import apply
-    from hybridgpu.devices.interrupt import deferred
+    from hybridgpu.devices.runfolder import DEVICES
 
-    clients = _clients(options, run)
-    with deferred() as interrupts:
-        try:
-            facts = _facts(report, options)
-            with _machine(report, options, facts, clients) as (targets, machine):
-                done = apply(targets, machine, lambda effect: _begins(effect, options, run), interrupts)
-        except BaseException:
-            tell(clients.start_stopped())
-            raise
+    clients, path = _clients(options, run), run.path / DEVICES
+    clients.left_behind()  # a list that cannot be read ends it before anything is touched
+    try:
+        run.check()
+        facts = _facts(report, options)
+        with _machine(report, options, facts, clients) as (targets, machine):
+            options.interrupts.hold()
+            done = apply(targets, machine, lambda effect: _begins(effect, options, path), options.interrupts)
+    except BaseException:
+        options.interrupts.held = True
+        tell(clients.start_stopped().findings)
+        raise
     report.application = done
     report.findings += done.findings
-    if not done.good or not _mig_manager(report, options):
+    if not done.good:
         return False
-    return _bound(report, run, _facts(report, options) if done.changed or report.mig_manager else facts)
+    wrong = write_map(report, path, lambda: _facts(report, options) if done.changed else facts)
+    right = _mig_manager(report, options)
+    if report.mig_manager and report.mig_manager.asked:  # it may have cut: then the UUIDs are others
+        wrong = write_map(report, path, lambda: _facts(report, options))
+        if report.devices is None:
+            path.unlink(missing_ok=True)
+    report.findings += wrong
+    if options.interrupts.came:
+        report.remarks.append(f"{options.interrupts.came[0].name} came: nothing more was waited for")
+    return right and report.devices is not None
 
 
-def _begins(effect: Effect, options: Options, run: RunFolder) -> None:
+def _begins(effect: Effect, options: Options, path: Path) -> None:
     """Says what is done next, for the log of a run that never ends, and takes the map away before UUIDs change."""
     from hybridgpu.devices.effect import SetComputeMode
-    from hybridgpu.devices.runfolder import DEVICES
 
     say_more(str(effect), always=options.boot)
     if not isinstance(effect, SetComputeMode):
-        (run.path / DEVICES).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _clients(options: Options, run: RunFolder) -> Clients:
@@ -174,22 +230,27 @@ def _clients(options: Options, run: RunFolder) -> Clients:
     from hybridgpu.devices.devicemap import boot_id
     from hybridgpu.devices.systemd import Systemd
 
-    return Clients(Systemd.here(), run, boot_id(), options.client_timeout, wait=not options.boot)
+    return Clients(Systemd.here(), run, boot_id(), options.client_timeout, boot=options.boot)
 
 
 def _facts(report: Report, options: Options) -> Seen:
     """What the driver says. Raises Refused where a card is dead, or another than the NodeConfig says."""
+    from hybridgpu.cli.node.mapped import Seen
+    from hybridgpu.devices.application import Application
     from hybridgpu.devices.bind import CARD_DIFFERS, differences
     from hybridgpu.devices.factsof import facts_of
     from hybridgpu.devices.observe import observe
+    from hybridgpu.devices.withdead import outcomes
 
     seen = observe(options.root, options.timeout)
     found = facts_of(seen, report.wanted.node)
     if found.facts is None:
-        raise Refused([*report.findings, *found.findings])
+        if report.application is None:
+            report.application = Application(outcomes(report.wanted, seen))
+        raise Refused(found.findings)
     others = [finding for finding in differences(report.wanted, found.facts) if finding.rule is CARD_DIFFERS]
     if others:
-        raise Refused([*report.findings, *others])
+        raise Refused(others)
     return Seen(found.facts, seen.kernel.files)
 
 
@@ -212,44 +273,8 @@ def _machine(
 
 
 def _mig_manager(report: Report, options: Options) -> bool:
-    """The part of mig-manager, on a node that has one; without a kubeconfig only what must be there is said."""
-    from hybridgpu.model.labels import MIG_CONFIG
-    from hybridgpu.model.site import OPERATOR
+    from hybridgpu.cli.node.migask import ask_mig_manager
 
-    side, name = report.wanted.kubernetes, report.wanted.kubernetes_name
-    if side is None or side.delivery != OPERATOR or not side.labels.get(MIG_CONFIG):
-        return True
-    if options.kubeconfig is None or options.boot:
-        label = f"{MIG_CONFIG}={side.labels[MIG_CONFIG]}"
-        report.remarks.append(f"Node {name} must have the label {label} (reconcile sets it; so does --kubeconfig)")
-        return True
-    from hybridgpu.devices.devicemap import boot_id
-    from hybridgpu.planes.kubernetes.asking import look, settle
-    from hybridgpu.planes.kubernetes.migmanager import findings
-    from hybridgpu.planes.kubernetes.nodes import ApiNodes
-
-    nodes = ApiNodes(options.kubeconfig)
-    if options.dry_run:
-        report.mig_manager = look(nodes, name, side.labels, boot_id())
-        return True
-    report.mig_manager = settle(nodes, name, side.labels, boot_id(), options.wait)
-    said = findings(name, report.mig_manager)
-    report.findings += said
-    return not said
-
-
-def _bound(report: Report, run: RunFolder, seen: Seen) -> bool:
-    """Writes the DeviceMap of cards that are as wanted."""
-    from hybridgpu.devices.bind import bind
-    from hybridgpu.devices.devicemap import as_json, boot_id, write
-    from hybridgpu.devices.runfolder import DEVICES
-    from hybridgpu.files.tree import read_file
-
-    bound = bind(report.wanted, seen.facts, seen.files, boot_id())
-    report.findings += bound.findings
-    if bound.devices is None:
-        return False
-    report.devices, content = run.path / DEVICES, as_json(bound.devices)
-    if read_file(run.path, DEVICES) != content.encode():
-        write(report.devices, content)
-    return True
+    options.interrupts.held = True
+    came = options.interrupts.came
+    return ask_mig_manager(report, options.nodes, options.wait, lambda: bool(came), dry_run=options.dry_run)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hybridgpu.devices.application import Application
+    from hybridgpu.devices.devicemap import BoundDevice
     from hybridgpu.devices.nodeconfig import NodeWanted
     from hybridgpu.devices.outcome import Outcome
     from hybridgpu.devices.port import Holder
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Report:
-    """What a run has to say in the end; `devices` is the path of the map that was written."""
+    """What a run has to say in the end; `devices` is the path of the map, where it is right, and `bound` what is in it;
+    `map_changed` whether it was, or with --dry-run would be, written.
+    """
 
     wanted: NodeWanted
     findings: list[Finding]
@@ -26,12 +30,15 @@ class Report:
     devices: Path | None = None
     mig_manager: MigManager | None = None
     remarks: list[str] = field(default_factory=list)
+    map_changed: bool = False
+    bound: tuple[BoundDevice, ...] = ()
 
     def changed(self, *, dry_run: bool) -> bool:
-        """Whether anything was done to a card, or, in a dry run, would be."""
-        if self.application is None:
-            return False
-        return self.application.to_change if dry_run else self.application.changed
+        """Whether anything was, or in a dry run would be, changed: a card, the map, the Node, a client left stopped."""
+        done = self.application
+        cards = done is not None and (done.to_change if dry_run else done.changed)
+        started = done is not None and bool(done.resumed)
+        return cards or started or self.map_changed or bool(self.mig_manager and self.mig_manager.asked)
 
 
 def as_text(report: Report, *, dry_run: bool) -> str:
@@ -41,12 +48,30 @@ def as_text(report: Report, *, dry_run: bool) -> str:
     if application is not None:
         for outcome in application.outcomes:
             lines += [str(effect) for effect in (outcome.left if dry_run else outcome.done)]
-        if application.clients:
-            names = ", ".join(application.clients)
-            lines.append(f"would stop and start again: {names}" if dry_run else f"stopped and started again: {names}")
+        cut = {outcome.card.index for outcome in application.outcomes if outcome.done}
+        for device in report.bound:
+            if device.index in cut:
+                what = device.profile or "the card"
+                lines.append(f"GPU {device.index} at {device.pci_bus_id}: {what} is {device.uuid}")
+        lines += _clients(application, dry_run=dry_run)
+    if report.map_changed:
+        lines.append("would write the DeviceMap" if dry_run else f"wrote {report.devices}")
     if report.mig_manager is not None:
-        lines.append(f"mig-manager: {report.mig_manager.progress}: {report.mig_manager.why}")
+        asked = "" if not report.mig_manager.asked else "would be asked: " if dry_run else "asked: "
+        lines.append(f"mig-manager: {asked}{report.mig_manager.progress}: {report.mig_manager.why}")
     return "".join(f"{line}\n" for line in [*lines, _sentence(report, dry_run=dry_run)])
+
+
+def _clients(application: Application, *, dry_run: bool) -> Iterator[str]:
+    """What became of the services, or would."""
+    again = [name for name in application.clients if name not in application.down]
+    if again:
+        yield f"{'would stop and start' if dry_run else 'stopped and started'} again: {', '.join(again)}"
+    if application.down:
+        yield f"stopped, and do not run: {', '.join(application.down)}"
+    if application.resumed:
+        verb = "would start" if dry_run else "started"
+        yield f"{verb} what an earlier run had stopped: {', '.join(application.resumed)}"
 
 
 def as_json(report: Report, *, dry_run: bool) -> str:
@@ -61,8 +86,12 @@ def as_json(report: Report, *, dry_run: bool) -> str:
         "summary": _sentence(report, dry_run=dry_run),
         "cards": [_card(outcome) for outcome in application.outcomes] if application else [],
         "clients": list(application.clients) if application else [],
-        "mig_manager": manager and {"progress": manager.progress, "why": manager.why, "paused": manager.paused},
+        "down": list(application.down) if application else [],
+        "resumed": list(application.resumed) if application else [],
+        "mig_manager": manager
+        and {"progress": manager.progress, "why": manager.why, "paused": manager.paused, "asked": manager.asked},
         "devices": str(report.devices) if report.devices else None,
+        "devices_changed": report.map_changed,
         "remarks": report.remarks,
         "findings": [record(finding) for finding in report.findings],
     }
@@ -70,6 +99,8 @@ def as_json(report: Report, *, dry_run: bool) -> str:
 
 
 def _sentence(report: Report, *, dry_run: bool) -> str:
+    from hybridgpu.devices.outcome import State
+
     application, node = report.application, report.wanted.node
     if application is None:
         return f"{node}: nothing was done here"
@@ -77,7 +108,9 @@ def _sentence(report: Report, *, dry_run: bool) -> str:
     touched = sum(bool(outcome.left if dry_run else outcome.done) for outcome in outcomes)
     right = sum(outcome.state.good for outcome in outcomes)
     verb = "to change" if dry_run else "changed"
-    return f"{node}: {right} of {_cards(len(outcomes))} as wanted, {touched} {verb}"
+    unread = sum(outcome.state is State.UNREAD for outcome in outcomes)
+    not_read = f", {unread} not read" if unread else ""
+    return f"{node}: {right} of {_cards(len(outcomes))} as wanted, {touched} {verb}{not_read}"
 
 
 def _cards(count: int) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hybridgpu.errors import Unavailable
 from hybridgpu.model.labels import MIG_CONFIG, MIG_CONFIG_STATE
-from hybridgpu.planes.kubernetes.migmanager import ENDED, MigManager, ask, reading, versioned
+from hybridgpu.planes.kubernetes.migmanager import ENDED, MigManager, Progress, ask, reading, versioned
 from hybridgpu.planes.kubernetes.nodes import Conflict, Nodes
 
 _TRIES = 5
@@ -23,8 +24,12 @@ def _now() -> datetime:
 
 
 def look(nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str) -> MigManager:
-    """How far it is. Raises Unavailable("kubernetes", ...) where that cannot be read, or is another boot's."""
-    return reading(_of_this_boot(nodes.read(name), name, boot_id), str(labels[MIG_CONFIG]), boot_id, _now())
+    """How far it is, and whether it is to be asked. Raises Unavailable("kubernetes", ...) where that cannot be read, or
+    is another boot's.
+    """
+    node, now = _of_this_boot(nodes.read(name), name, boot_id), _now()
+    seen = reading(node, str(labels[MIG_CONFIG]), boot_id, now)
+    return replace(seen, asked=bool(ask(node, labels, boot_id, now)))
 
 
 def settle(
@@ -34,23 +39,30 @@ def settle(
     boot_id: str,
     seconds: float,
     sleep: Callable[[float], None] = time.sleep,
+    left_off: Callable[[], bool] = lambda: False,
 ) -> MigManager:
-    """Asks for the layout in `labels` where that is needed, and gives how far it is, after `seconds` at the latest.
+    """Asks for the layout in `labels` where that is needed, and gives how far it is, after `seconds` at the latest, or
+    as soon as `left_off` says so. What is found wedged on the way is mended once more.
 
     Raises Unavailable as `look` does, and where somebody else changes the Node all the time.
     """
-    _ask(nodes, name, labels, boot_id, sleep)
-    end = time.monotonic() + seconds
-    seen = look(nodes, name, labels, boot_id)
-    while seen.progress not in ENDED and (left := end - time.monotonic()) > 0:
-        sleep(min(_PAUSE, left))
+    end, asked = time.monotonic() + seconds, False
+    for _ in range(2):
+        asked = _ask(nodes, name, labels, boot_id, sleep) or asked
         seen = look(nodes, name, labels, boot_id)
-    return seen
+        while seen.progress not in ENDED and not left_off() and (left := end - time.monotonic()) > 0:
+            sleep(min(_PAUSE, left))
+            seen = look(nodes, name, labels, boot_id)
+        if seen.progress is not Progress.WEDGED:
+            break
+    return replace(seen, asked=asked)
 
 
 def _ask(
     nodes: Nodes, name: str, labels: Mapping[str, str | None], boot_id: str, sleep: Callable[[float], None]
-) -> None:
+) -> bool:
+    """Whether there was something to ask for."""
+    asked = False
     for _ in range(_TRIES):
         node = _of_this_boot(nodes.read(name), name, boot_id)
         try:
@@ -58,9 +70,10 @@ def _ask(
                 if number:
                     node = _heard(nodes, name, sleep)
                 node = nodes.patch(name, versioned(patch, node))
+                asked = True
         except Conflict:
             continue
-        return
+        return asked
     raise Unavailable("kubernetes", (name,), f"Node {name} is changed by others all the time")
 
 

@@ -27,6 +27,16 @@ NOT_CUT = Rule(
     "mig-parted pkg/mig/reconfigure, mig-parted#485",
 )
 
+UNREAD = Rule(
+    "mig-manager-unread",
+    Severity.ERROR,
+    "What the GPU operator's mig-manager makes of the node's layout is not known: its Node could not be read or "
+    "changed.",
+    "See that the API server is up, that the Node is this machine's and its kubelet runs, and that the credentials may "
+    "get and patch it; run it again. The cards and the DeviceMap do not wait for that.",
+    "docs/apply.md",
+)
+
 PATIENCE = timedelta(minutes=30)
 """After this it has left off: it waits 5 minutes for each of five sorts of pods, 30 s for services, then it cuts."""
 
@@ -69,11 +79,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class MigManager:
-    """What is to be said of one node's, and `why`; `paused` are the operands' labels that it has put aside."""
+    """What is to be said of one node's, and `why`; `paused` are the operands' labels that it has put aside.
+
+    `asked`: whether the Node was changed to ask it, or, where it was only looked at, would be.
+    """
 
     progress: Progress
     why: str
     paused: tuple[str, ...] = ()
+    asked: bool = False
 
 
 def findings(name: str, seen: MigManager) -> tuple[Finding, ...]:
@@ -81,6 +95,11 @@ def findings(name: str, seen: MigManager) -> tuple[Finding, ...]:
     if seen.progress is Progress.SUCCESS:
         return ()
     return (Finding(NOT_CUT, None, f"Node {name}: mig-manager: {seen.progress}: {seen.why}"),)
+
+
+def unread(why: str) -> Finding:
+    """An error for a Node that could not be asked."""
+    return Finding(UNREAD, None, why)
 
 
 def reading(node: Mapping[str, Any], wanted: str, boot_id: str, now: datetime) -> MigManager:
@@ -93,13 +112,14 @@ def reading(node: Mapping[str, Any], wanted: str, boot_id: str, now: datetime) -
     if mark is None or (mark.layout, mark.boot_id) != (wanted, boot_id) or mark.at - now > PATIENCE:
         why = f"{MIG_CONFIG_STATE} is {state or 'not set'}, and may be of an earlier boot or layout"
         return MigManager(Progress.UNKNOWN, why, paused)
+    if state == "success":
+        # It brings its operands back before it says so; where it found the layout right, not even then.
+        aside = f", and left {', '.join(paused)} aside" if paused else ""
+        return MigManager(Progress.WEDGED if paused else Progress.SUCCESS, f"it has cut{aside}", paused)
     late = now - mark.at > PATIENCE
     if late and (paused or state == "pending"):
         aside = f", and {', '.join(paused)} put aside" if paused else ""
         return MigManager(Progress.WEDGED, f"it is {state} since {_minutes(now - mark.at)}{aside}", paused)
-    if state == "success":
-        progress = Progress.PENDING if paused else Progress.SUCCESS
-        return MigManager(progress, "it has cut, and brings its operands back" if paused else "it has cut", paused)
     if state in _SAID:
         return MigManager(_SAID[state], f"it says {state}", paused)
     if late:
@@ -119,16 +139,26 @@ def ask(node: Mapping[str, Any], labels: Mapping[str, str | None], boot_id: str,
     seen = reading(node, wanted, boot_id, now)
     if seen.progress in (Progress.PENDING, Progress.REBOOTING, Progress.SUCCESS):
         return ()
+    if seen.progress is Progress.WEDGED and _labels(node).get(MIG_CONFIG_STATE) == "success":
+        return ({"metadata": {"labels": _brought_back(seen.paused, labels)}},)  # no more than that is missing
     mark = {MIG_ASKED: json.dumps({"layout": wanted, "boot_id": boot_id, "at": now.astimezone(UTC).isoformat()})}
     there = _labels(node)
     # "rebooting" keeps mig-manager from rebooting once more: it is not ours to take away.
     forget: dict[str, str | None] = {} if there.get(MIG_CONFIG_STATE) == "rebooting" else {MIG_CONFIG_STATE: None}
     last = {"metadata": {"labels": {MIG_CONFIG: wanted, **forget}, "annotations": mark}}
     if seen.progress is Progress.NOT_ASKED:
-        return (last,)
+        # Wedged with that other layout: nobody else would bring these back, if the layout wanted is cut already.
+        back = _brought_back(seen.paused, labels) if _left_off(node, boot_id, now) else {}
+        return ({"metadata": {**last["metadata"], "labels": {MIG_CONFIG: wanted, **forget, **back}}},)
     back = _brought_back(seen.paused, labels) if seen.progress is not Progress.UNKNOWN else {}
     first = {"metadata": {"labels": {MIG_CONFIG: ASK_AGAIN, **forget, **back}, "annotations": {MIG_ASKED: None}}}
     return (first, last)
+
+
+def _left_off(node: Mapping[str, Any], boot_id: str, now: datetime) -> bool:
+    """Whether it has given up the layout that its label names, whichever that is: asked for in this boot, long ago."""
+    layout = _labels(node).get(MIG_CONFIG)
+    return layout is not None and reading(node, layout, boot_id, now).progress is Progress.WEDGED
 
 
 def versioned(patch: Patch, node: Mapping[str, Any]) -> Patch:
@@ -153,7 +183,7 @@ def _mark(node: Mapping[str, Any]) -> Mark | None:
         record = json.loads(text)
         at = datetime.fromisoformat(record["at"])
         mark = Mark(record["layout"], record["boot_id"], at)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None
     return mark if at.tzinfo else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from hybridgpu.errors import Unavailable
@@ -35,18 +36,23 @@ class Nodes(Protocol):
 class ApiNodes:
     """`Nodes` by the API server that a kubeconfig names; IN_CLUSTER: the one of the pod that this runs in.
 
-    Raises Unavailable where the file says nothing that can be used.
+    Raises Unavailable where the file says nothing that can be used, OSError where it cannot be read.
     """
 
     def __init__(self, kubeconfig: str) -> None:
         from kubernetes import client, config
 
         configuration = client.Configuration()
-        with _answers(""):
-            if kubeconfig == IN_CLUSTER:
+        if kubeconfig == IN_CLUSTER:
+            with _answers(""):
                 config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-            else:
+        else:
+            Path(kubeconfig).read_bytes()
+            try:
                 config.load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+            except Exception as error:  # whatever is in the file: the client checks little of it
+                why = f"{kubeconfig}: {' '.join(str(error).split())[:300] or type(error).__name__}"
+                raise Unavailable("kubernetes", (), why) from None
         configuration.retries = 1
         self._api = client.CoreV1Api(client.ApiClient(configuration))
 
@@ -83,7 +89,7 @@ def _answers(name: str) -> Iterator[None]:
         if error.status == _CONFLICT:
             raise Conflict(name) from None
         raise Unavailable("kubernetes", node, f"the API server answers {error.status}: {_said(error)}") from None
-    except (ConfigException, HTTPError, OSError, ValueError) as error:
+    except (ConfigException, HTTPError, OSError, ValueError, RecursionError) as error:
         why = getattr(error, "reason", None) or error
         raise Unavailable("kubernetes", node, " ".join(str(why).split())[:300]) from None
 
@@ -92,10 +98,12 @@ def _said(error: Any) -> str:  # noqa: ANN401 - the client is not typed
     """The server's own words, where it has some."""
     try:
         return str(json.loads(error.body)["message"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return str(error.reason)
 
 
 def _object(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401
     found: Mapping[str, Any] = json.loads(answer.data)
+    if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
+        raise ValueError("the API server answered something else than a Node")
     return found

@@ -61,11 +61,18 @@ TABLE: dict[str, tuple[dict[str, Any], Progress, int]] = {
     "rebooting": (node("rebooting", mark()), Progress.REBOOTING, 0),
     "done": (node("success", mark()), Progress.SUCCESS, 0),
     "done long ago": (node("success", mark(age=LATE)), Progress.SUCCESS, 0),
-    "operands come back": (node("success", mark(), "hybridgpu-a", PLUGIN), Progress.PENDING, 0),
+    "done, and operands left aside": (node("success", mark(), "hybridgpu-a", PLUGIN), Progress.WEDGED, 1),
     "failed": (node("failed", mark()), Progress.FAILED, 2),
     "wedged": (node("pending", mark(age=LATE), "hybridgpu-a", PLUGIN, GFD), Progress.WEDGED, 2),
     "wedged before it paused": (node("pending", mark(age=LATE)), Progress.WEDGED, 2),
-    "done, and operands left aside": (node("success", mark(age=LATE), "hybridgpu-a", GFD), Progress.WEDGED, 2),
+    "done long ago, and operands left aside": (
+        node("success", mark(age=LATE), "hybridgpu-a", GFD),
+        Progress.WEDGED,
+        1,
+    ),
+    "wedged with another layout": (node("pending", mark("old", age=LATE), "old", PLUGIN), Progress.NOT_ASKED, 1),
+    "at work on another layout": (node("pending", mark("old"), "old", PLUGIN), Progress.NOT_ASKED, 1),
+    "a mark of depth": (node("success", {MIG_ASKED: "[" * 100_000}), Progress.UNKNOWN, 2),
     "no answer": (node(None, mark(age=LATE)), Progress.SILENT, 2),
 }
 
@@ -99,6 +106,23 @@ def test_what_was_put_aside_is_brought_back_as_it_must_be() -> None:
     assert (labels[PLUGIN], labels[GFD]) == ("false", "true")
     at_work, _ = ask(TABLE["pending of an earlier boot"][0], WANTED, BOOT, NOW)
     assert PLUGIN not in at_work["metadata"]["labels"], "it may be at work, and brings it back itself"
+
+
+@pytest.mark.parametrize(
+    ("name", "brought_back"),
+    [
+        ("done, and operands left aside", True),
+        ("wedged with another layout", True),
+        ("at work on another layout", False),
+    ],
+)
+def test_operands_that_nobody_else_brings_back_are_brought_back_at_once(name: str, brought_back: bool) -> None:
+    seen = TABLE[name][0]
+    for patch in ask(seen, WANTED, BOOT, NOW):
+        seen = merged(seen, patch)
+    assert (seen["metadata"]["labels"][PLUGIN] == "true") is brought_back
+    if name.startswith("done"):
+        assert reading(seen, "hybridgpu-a", BOOT, NOW).progress is Progress.SUCCESS
 
 
 def test_rebooting_is_not_taken_away() -> None:
