@@ -89,7 +89,7 @@ def differences(wanted: NodeWanted, facts: Facts) -> Iterator[Finding]:
             yield Finding(CARD_DIFFERS, place, message)
     for card, gpu in pairs:
         devices = [device for device in wanted.devices if device.index == card.index]
-        for rule, what in _card_differences(card, devices, gpu):
+        for rule, what in card_differences(card, devices, gpu):
             yield Finding(rule, place, f"GPU {gpu.index} at {gpu.pci_bus_id}: {what}")
 
 
@@ -120,7 +120,8 @@ def seen_files(device: Device, gpu: GpuFacts) -> tuple[str, ...]:
     return device.files if instance is None else instance_files(gpu.minor, instance)
 
 
-def _card_differences(card: WantedCard, devices: list[Device], gpu: GpuFacts) -> Iterator[tuple[Rule, str]]:
+def card_differences(card: WantedCard, devices: list[Device], gpu: GpuFacts) -> Iterator[tuple[Rule, str]]:
+    """Every way in which one card, with `devices` on it, is not what the NodeConfig says: the rule, and a phrase."""
     if not _is(card.model, gpu):
         yield CARD_DIFFERS, f"it is {gpu.model}; the NodeConfig says {card.model}"
         return

@@ -111,7 +111,7 @@ def facts_of(seen: Observation, node: str) -> Discovered:
     findings = [*_dead(seen), *_untold(seen)]
     if findings:
         return Discovered(None, tuple(findings))
-    cards = sorted(seen.driver.cards, key=lambda card: _address(str(card.bus_id)))
+    cards = sorted(seen.driver.cards, key=lambda card: address_order(str(card.bus_id)))
     order = [str(card.bus_id) for card in cards]
     gpus = tuple(_gpu(card, index, order, seen) for index, card in enumerate(cards))
     for card, gpu in zip(cards, gpus, strict=True):
@@ -144,17 +144,22 @@ def _dead(seen: Observation) -> Iterator[Finding]:
     gone = [c for c in _in_kernel(seen.kernel) if c.bus_id not in alive and not c.excluded]
     nameless = [card.bus_id for card in seen.driver.cards if isinstance(card.bus_id, Unread)]
     for lost, answer in zip_longest(gone, nameless):
+        where = None if lost is None else lost.bus_id
         name = "a GPU" if lost is None else _card_name(lost.bus_id, lost.minor, seen)
         if answer is None:
-            yield Finding(DEAD, None, f"{name} is dead: the kernel's driver has it, and NVML does not show it")
+            yield _dead_one(where, f"{name} is dead: the kernel's driver has it, and NVML does not show it")
         elif answer.answer in (*_SIGNS_OF_DEATH, "UNKNOWN"):
-            yield Finding(DEAD, None, f"{name} is dead: {answer}")
+            yield _dead_one(where, f"{name} is dead: {answer}")
         else:
             yield Finding(UNTOLD, None, f"{name}: {answer}")
     for card in seen.driver.cards:
         sign = next((value for value in _values(card) if value.answer in _SIGNS_OF_DEATH), None)
         if isinstance(card.bus_id, str) and (sign := sign or _all_unknown(card)):
-            yield Finding(DEAD, None, f"{_card_name(card.bus_id, card.minor, seen)} is dead: {sign}")
+            yield _dead_one(card.bus_id, f"{_card_name(card.bus_id, card.minor, seen)} is dead: {sign}")
+
+
+def _dead_one(bus_id: str | None, message: str) -> Finding:
+    return Finding(DEAD, None, message, DEAD.fix.replace("ADDRESS", bus_id) if bus_id else "")
 
 
 def _untold(seen: Observation) -> Iterator[Finding]:
@@ -190,7 +195,7 @@ def _cut(card: CardReading) -> tuple[InstanceReading, ...]:
 def _card_name(bus_id: str, minor: int | Unread | None, seen: Observation) -> str:
     """A card by all its names: index in PCI order over every card there is, bus id, device file."""
     counted = {c.bus_id for c in _in_kernel(seen.kernel) if not c.excluded}
-    known = sorted(counted | {c.bus_id for c in seen.driver.cards if isinstance(c.bus_id, str)}, key=_address)
+    known = sorted(counted | {c.bus_id for c in seen.driver.cards if isinstance(c.bus_id, str)}, key=address_order)
     if isinstance(minor, Unread) or minor is None:
         minor = next((c.minor for c in _in_kernel(seen.kernel) if c.bus_id == bus_id), None)
     return f"GPU {known.index(bus_id)} at {bus_id}" + ("" if minor is None else f" (/dev/nvidia{minor})")
@@ -200,8 +205,8 @@ def _named(card: KernelCard) -> str:
     return f"the GPU at {card.bus_id}" + (f" ({card.uuid})" if card.uuid else "")
 
 
-def _address(bus_id: str) -> tuple[int, ...]:
-    """Domain, bus, device, function; what is no address comes last."""
+def address_order(bus_id: str) -> tuple[int, ...]:
+    """What PCI addresses are sorted by: domain, bus, device, function; what is no address comes last."""
     try:
         return tuple(int(part, 16) for part in bus_id.replace(".", ":").split(":"))
     except ValueError:
@@ -270,7 +275,8 @@ def _remarks(card: CardReading, gpu: GpuFacts, seen: Observation) -> Iterator[Fi
         yield Finding(UNREAD, None, f"{name}: {value} is null: {why}")
     if gpu.mig_enabled != gpu.mig_pending:
         now, then = ("on", "off") if gpu.mig_enabled else ("off", "on")
-        yield Finding(MIG_PENDING, None, f"{name}: MIG is {now}, and will be {then} after a reset")
+        hint = MIG_PENDING.fix.replace("ADDRESS", gpu.pci_bus_id)
+        yield Finding(MIG_PENDING, None, f"{name}: MIG is {now}, and will be {then} after a reset", hint)
     elif gpu.mig_enabled and not gpu.instances:
         yield Finding(MIG_EMPTY, None, f"{name}: MIG is on, and there is no instance")
     if isinstance(identify(gpu.model, gpu.memory_bytes), NotFound):
