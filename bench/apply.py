@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import sys
 import tempfile
 from contextlib import suppress
@@ -31,7 +32,7 @@ kind: Inventory
 metadata: {name: bench}
 slurm: {version: "24.11"}
 nodeClasses:
-  a: {model: A100-SXM4-80GB, gpus: 8, slurm: {CPUs: 8, Sockets: 1, CoresPerSocket: 8}}
+  a: {model: A100-SXM4-80GB, gpus: 8, slurm: {CPUs: 8, Sockets: 1, CoresPerSocket: 8, NodeHostname: HOST}}
 nodes:
 - {hosts: n1, class: a, owner: slurm, schedulers: [slurm], sharing: {mode: mig, layout: {all: {1g.10gb: 7}}}}
 """
@@ -73,7 +74,7 @@ def _config(folder: Path) -> Path:
     from hybridgpu.inventory.load import load_site
     from hybridgpu.render.tree import render_tree
 
-    (folder / "inventory.yaml").write_text(_INVENTORY, encoding="utf-8")
+    (folder / "inventory.yaml").write_text(_INVENTORY.replace("HOST", socket.gethostname()), encoding="utf-8")
     site = load_site(str(folder / "inventory.yaml"), for_render=True).site
     assert site is not None
     (folder / "node.json").write_bytes(render_tree(site)["nodes/n1.json"]())
