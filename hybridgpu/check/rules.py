@@ -10,7 +10,7 @@ from hybridgpu.check import difference, given, ignore, importing, limit, live, m
 from hybridgpu.check.cross import booking, cards, inventoried, membership, modes, tolerations, upgrades
 from hybridgpu.consumers import kubernetes, slurm
 from hybridgpu.consumers.slurm import hooks
-from hybridgpu.devices import bind, clients, factsof, nodeconfig, openfiles, outcome
+from hybridgpu.devices import bind, clients, devicemap, factsof, interrupt, nodeconfig, openfiles, outcome
 from hybridgpu.files import manifest, source, yamlerror, yamltree
 from hybridgpu.inventory import (
     classes,
@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = tuple(
             *_rules(booking, modes, membership, inventoried, upgrades, tolerations, cards, hooks),
             *importer.RULES,
             *_rules(importing, difference),
-            *_rules(factsof, nodeconfig, bind, live, outcome, clients, openfiles, migmanager),
+            *_rules(factsof, nodeconfig, bind, live, outcome, clients, openfiles, interrupt, devicemap, migmanager),
             *_rules(obstacles, proof, retained, kubernetes_proof, rendering, given, site, ignore, limit, migmodel),
         )
     )

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from hybridgpu.files.tree import replace_alone
+from hybridgpu.model.finding import Rule, Severity
 from hybridgpu.model.sharing import Sharing
+
+NOT_WRITTEN = Rule(
+    "device-map-not-written",
+    Severity.ERROR,
+    "The DeviceMap could not be written after the cards were brought to what is wanted: no hook starts an MPS daemon.",
+    "Mend what is named, and run it again: what is right stays.",
+    "docs/devicemap.md",
+)
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

@@ -35,14 +35,15 @@ class RunFolder:
         if not os.path.lexists(path):
             path.mkdir(mode=0o755, parents=True, exist_ok=True)
             path.chmod(0o755)
-        if not stat.S_ISDIR(path.lstat().st_mode):
-            raise OSError(errno.EEXIST, "this is no folder, and is to be one of root's own", str(path))
+        _folder(path)
         _ours(path.lstat(), path, stat.S_ISDIR)
         return cls(path)
 
     def check(self) -> None:
         """Raises OSError where the DeviceMap could not be taken away or written: seen before anything is changed."""
         path = self.path / DEVICES
+        if os.path.lexists(self.path):
+            _folder(self.path)
         if path.exists() and not path.is_file():
             raise OSError(errno.EEXIST, "this is no ordinary file, and is not replaced", str(path))
         if self.path.exists() and not os.access(self.path, os.W_OK | os.X_OK):
@@ -109,6 +110,11 @@ def _units(content: bytes, boot_id: str) -> tuple[str, ...] | None:
     if not isinstance(units, list) or not all(isinstance(u, str) and UNIT_NAME.fullmatch(u) for u in units):
         return None
     return tuple(units) if record.get("boot_id") == boot_id else ()
+
+
+def _folder(path: Path) -> None:
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise OSError(errno.EEXIST, "this is no folder, and is to be one of root's own", str(path))
 
 
 def _ours(status: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:

@@ -12,12 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pynvml
 import pytest
 
+from hybridgpu.model.labels import MIG_CONFIG_STATE as STATE
 from hybridgpu.mps.devicemap import Device
 from hybridgpu.mps.process import boot_id, identify
 from hybridgpu.mps.state import State, write_state
@@ -432,7 +435,7 @@ def test_one_that_was_killed_is_made_good_by_the_next(node: Node, when: int) -> 
 def test_a_signal_before_that_ends_it_alike(node: Node, number: int) -> None:
     with subprocess.Popen(
         node.command("--timeout", "30"),
-        env=node.environment("nvmlInitWithFlags@1=HANG"),
+        env=node.environment("nvmlDeviceGetCount_v2@1=HANG"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -615,6 +618,89 @@ def test_a_driver_that_comes_in_a_container_is_told_apart_from_a_broken_one(
     assert (run.returncode, said in run.stderr) == (code, True), run.stderr
 
 
+class NodeOnly(BaseHTTPRequestHandler):
+    """As much of an API server as one Node takes, of which mig-manager never says more than `pending`."""
+
+    labels: ClassVar[dict[str, str]] = {}
+    annotations: ClassVar[dict[str, str]] = {}
+
+    def do_GET(self) -> None:
+        metadata = {"name": "n", "resourceVersion": "1", "labels": self.labels, "annotations": self.annotations}
+        body = json.dumps({"metadata": metadata, "status": {"nodeInfo": {"bootID": boot_id()}}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PATCH(self) -> None:
+        wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["metadata"]
+        self.labels.update({name: value for name, value in wanted["labels"].items() if value}, **{STATE: "pending"})
+        self.annotations.update(wanted["annotations"])
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def kubeconfig(node: Node, port: int) -> list[str]:
+    """Leads to a port of this machine; the node is one of the operator's from here on."""
+    (node.folder / "node.json").write_bytes(rendered("", node.folder, OPERATED))
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+    (node.folder / "kubeconfig").write_text(json.dumps(config))
+    return ["--kubeconfig", str(node.folder / "kubeconfig")]
+
+
+def test_an_api_server_that_is_down_costs_neither_the_map_nor_the_report(node: Node) -> None:
+    node.systemd.unit(PERSISTENCED, 0)
+    code, report = node.report(*kubeconfig(node, 1))
+    assert (code, [len(c) for c in node.cut()], report["devices"]) == (1, [4, 4], str(node.map))
+    assert rules(report) == ["mig-manager-unread"]
+    assert (len(json.loads(node.map.read_text())["devices"]), report["changed"]) == (8, True)
+
+
+def test_a_signal_while_mig_manager_is_waited_for_leaves_the_map_and_tells_all(node: Node) -> None:
+    NodeOnly.labels.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), NodeOnly) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        arguments = kubeconfig(node, server.server_port)
+        with subprocess.Popen(
+            node.command("-o", "json", *arguments),
+            env=node.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as run:
+            while STATE not in NodeOnly.labels:
+                time.sleep(0.05)
+            assert node.map.exists(), "it is there before mig-manager is asked"
+            run.send_signal(signal.SIGTERM)
+            out, err = run.communicate(timeout=60)
+        server.shutdown()
+    report = json.loads(out)
+    assert (run.returncode, report["mig_manager"]["progress"], report["mig_manager"]["asked"]) == (1, "pending", True)
+    assert (report["devices"], rules(report)) == (str(node.map), ["mig-manager-not-done"])
+    assert "SIGTERM came: nothing more was waited for" in err
+
+
+@pytest.mark.parametrize(("path", "code"), [("/nonexistent", 66), ("/etc", 1)])
+def test_a_kubeconfig_that_cannot_be_read_is_said_before_anything_is_cut(node: Node, path: str, code: int) -> None:
+    assert (node.apply("--kubeconfig", path).returncode, node.cut()) == (code, [["whole"]] * 2)
+
+
+def test_a_config_of_another_host_is_refused(node: Node) -> None:
+    inventory = INVENTORY.format(sharing=FOURTHS).replace(f"NodeHostname: {socket.gethostname()}", "NodeHostname: n9")
+    (node.folder / "node.json").write_bytes(rendered("", node.folder, inventory))
+    for arguments in (["--dry-run"], []):
+        run = node.apply(*arguments)
+        assert (run.returncode, run.stdout, node.cut()) == (1, "", [["whole"]] * 2)
+        assert "[node-config-not-of-this-host]" in run.stderr
+
+
 def test_wrong_usage() -> None:
     run = subprocess.run([sys.executable, "-m", "hybridgpu", "node", "apply", "--wait", "nan"], capture_output=True)
     assert run.returncode == 64
@@ -666,6 +752,14 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "no list of clients": (folder(stopped="x"), "does not say which clients were stopped"),
     "an option for a client": (folder(stopped='{"kind": "StoppedClients", "units": ["-H"]}'), "does not say which"),
 }
+
+
+@pytest.mark.parametrize("how", ["a link", "a file", "a map that is a folder", "no list of clients"])
+def test_a_dry_run_sees_it_too(node: Node, how: str) -> None:
+    spoil, said = SPOILT[how]
+    spoil(node.run_folder)
+    run = node.apply("--dry-run")
+    assert (run.returncode, said in run.stderr) == (1, True), run.stderr
 
 
 @pytest.mark.parametrize("how", SPOILT)

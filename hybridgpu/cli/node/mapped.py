@@ -12,21 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybridgpu.errors import Refused, Unavailable
-from hybridgpu.model.finding import Finding, Rule, Severity
+from hybridgpu.model.finding import Finding
 
 if TYPE_CHECKING:
     from hybridgpu.cli.node.report import Report
     from hybridgpu.devices.bind import Bound
     from hybridgpu.devices.port import Unread
     from hybridgpu.model.facts import Facts
-
-NOT_WRITTEN = Rule(
-    "device-map-not-written",
-    Severity.ERROR,
-    "The DeviceMap could not be written after the cards were brought to what is wanted: no hook starts an MPS daemon.",
-    "Mend what is named, and run it again: what is right stays.",
-    "docs/devicemap.md",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class Seen:
 
 def write_map(report: Report, path: Path, look: Callable[[], Seen]) -> tuple[Finding, ...]:
     """Writes the map of cards that are as wanted, where it is another or not readable for all; gives what is wrong."""
-    from hybridgpu.devices.devicemap import write
+    from hybridgpu.devices.devicemap import NOT_WRITTEN, write
 
     report.devices, report.bound = None, ()
     try:
@@ -63,10 +55,13 @@ def write_map(report: Report, path: Path, look: Callable[[], Seen]) -> tuple[Fin
 def foresee_map(report: Report, path: Path, seen: Seen) -> tuple[Finding, ...]:
     """What is known before the cut to be wrong of the map: a whole card's files do not change with it."""
     from hybridgpu.devices.bind import CUT_DIFFERS
+    from hybridgpu.devices.outcome import State
 
     bound, content = _bound(report, _as_cut(report, seen.facts), seen.files)
-    to_cut = bool(report.application and report.application.to_change)
-    report.map_changed = to_cut or (content is not None and not _is_there(path, content))
+    outcomes = report.application.outcomes if report.application else ()
+    if all(outcome.state.good or outcome.state is State.PLANNED for outcome in outcomes):
+        to_cut = any(outcome.left for outcome in outcomes)
+        report.map_changed = to_cut or (content is not None and not _is_there(path, content))
     return tuple(finding for finding in bound.findings if finding.rule is not CUT_DIFFERS)
 
 
