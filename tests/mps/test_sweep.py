@@ -273,9 +273,9 @@ def test_what_killed_writers_left_goes_and_what_others_put_there_stays(settings:
     job.write(settings, Job(LATER, 0, UID, UID, (0,), conf="/nowhere"))
     jobs = Path(settings.jobs)
     me = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    for name in (".12.99999999.5", "README", f".{LATER}.{os.getpid()}.{me}", "7"):
+    for name in (".12.99999999.5", "README", f".{LATER}.{os.getpid()}.{me}", f"{LATER + 1}"):
         (jobs / name).write_text("job=")
-    assert sorted(told(settings)) == [("stray", f"{jobs}/.12.99999999.5"), ("stray", f"{jobs}/7")]
+    assert sorted(told(settings)) == [("stray", f"{jobs}/.12.99999999.5"), ("stray", f"{jobs}/{LATER + 1}")]
     assert sorted(entry.name for entry in jobs.iterdir()) == sorted(
         [f".{LATER}.{os.getpid()}.{me}", str(LATER), "README"]
     )
