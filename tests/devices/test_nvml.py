@@ -17,10 +17,11 @@ from hybridgpu.devices.observe import look
 from hybridgpu.errors import Unavailable
 from hybridgpu.inventory.facts import read_facts
 from testbed.driver import library
+from testbed.driver.cut import cut
 from testbed.driver.machine import Machine
 from tests.conftest import soak
 from tests.devices.conftest import Make
-from tests.devices.machines import MACHINES, MIB, cut
+from tests.devices.machines import MACHINES, MIB
 from tests.simulated import nvml
 
 
