@@ -110,7 +110,7 @@ def sweeps_find_nothing(jobs: Running, variation: Variation) -> None:
     before = {node: nodes.identities(cluster, node) for node in cluster.nodes}
     swept = {node: nodes.swept(cluster, node) for node in cluster.nodes}
     assert swept == dict.fromkeys(cluster.nodes, "")
-    for _ in range(soak(2, 30)):
+    for _ in range(soak(2, 10)):
         time.sleep(1)
         assert nodes.swept(cluster, "m2", alone=True) == ""
     assert {node: nodes.identities(cluster, node) for node in cluster.nodes} == before
