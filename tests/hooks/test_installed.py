@@ -393,6 +393,96 @@ def test_whole_gpus_run_without_mps(node: Node, what: str) -> None:
     assert node.left() == []
 
 
+MIG_TASK = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "1"}
+
+
+def unusable(node: Node, what: str) -> str:
+    """Take the task prolog's interpreter away in one way; gives what its user must read."""
+    match what:
+        case "missing":
+            node.inside.write(CONF, "PYTHON=/usr/bin/python9\n")
+            return "/usr/bin/python9 is not there"
+        case "a folder":
+            node.inside.write(CONF, "PYTHON=/usr/bin\n")
+            return "/usr/bin is not for this user to run"
+        case "root's":
+            node.inside.write("/usr/bin/python-of-root", '#!/bin/sh\nexec python3 "$@"\n', mode=0o700)
+            node.inside.write(CONF, "PYTHON=/usr/bin/python-of-root\n")
+            return "/usr/bin/python-of-root is not for this user to run"
+        case "fails":
+            node.inside.write(CONF, "PYTHON=/bin/false\n")
+            return "(status 1)"
+        case "dies":
+            node.inside.write("/usr/bin/dies", "#!/bin/sh\nkill -SEGV $$\n", mode=0o755)
+            node.inside.write(CONF, "PYTHON=/usr/bin/dies\n")
+            return "(status 139)"
+        case "half an upgrade":
+            node.inside.write("/usr/lib/hybridgpu/hybridgpu/mps/trouble.py", "class Trouble(Exception): ...\n")
+            return "ImportError: cannot import name 'reason'"
+    raise AssertionError(what)
+
+
+def mended(node: Node) -> None:
+    """End the job that has a daemon, by hooks that work again."""
+    node.done("rm", "-f", CONF)
+    node.done("/src/slurm/install")
+    assert node.call(EPILOG, SHARE).returncode == 0
+
+
+UNUSABLE = ("missing", "a folder", "root's", "fails", "dies", "half an upgrade")
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_a_python_that_does_not_work_refuses_the_tasks_of_shares_alone(node: Node, what: str) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    assert node.call(PROLOG, {**JOB, "SLURM_JOB_ID": "13"}).returncode == 0
+    node.map(mode="mig")
+    assert node.call(PROLOG, {**JOB, "SLURM_JOB_ID": "14"}).returncode == 0
+    said = unusable(node, what)
+    share = node.call(TASK_PROLOG, TASK, USER)
+    others = [node.call(TASK_PROLOG, {**MIG_TASK, "SLURM_JOB_ID": job}, USER) for job in ("13", "14")]
+    assert (share.returncode, [other.returncode for other in others]) == (1, [0, 0])
+    assert said in share.stdout
+    assert "this task is refused" in share.stdout
+    assert others[0].stdout == ""  # whole devices of a node without daemons need nothing
+    assert said in others[1].stdout
+    assert "goes on as Slurm made it" in others[1].stdout
+    assert all(line.startswith("print hybridgpu: ") for line in (share.stdout + others[1].stdout).splitlines())
+    assert "Traceback" not in share.stderr + others[1].stderr
+    mended(node)
+
+
+@pytest.mark.parametrize("path", [CONF, "/run/hybridgpu/devices.json"])
+def test_a_share_runs_where_users_can_read_neither_settings_nor_map(node: Node, path: str) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    expected = node.call(TASK_PROLOG, TASK, USER).stdout
+    node.done("chmod", "600", path)
+    task = node.call(TASK_PROLOG, TASK, USER)
+    assert (task.returncode, task.stdout, task.stderr) == (0, expected, "")
+    assert len(expected.splitlines()) == 3
+    mended(node)
+
+
+def test_a_python_that_a_task_cannot_be_told_of_is_said(node: Node) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    node.done("chmod", "600", CONF)
+    node.done("mv", "/usr/bin/python3", "/usr/bin/python3-away")
+    try:
+        task = node.call(TASK_PROLOG, TASK, USER)
+    finally:
+        node.done("mv", "/usr/bin/python3-away", "/usr/bin/python3")
+    assert task.returncode == 1
+    assert "PYTHON in /etc/hybridgpu/hooks.conf, which this user may not read" in task.stdout
+    node.done("chmod", "600", CONF)
+    again = node.inside.run(["/src/slurm/install"])
+    assert again.returncode == 0
+    node.inside.write(CONF, "START_SECONDS=3\n", mode=0o600)
+    again = node.inside.run(["/src/slurm/install"])
+    assert again.returncode == 0
+    assert "users cannot read it" in again.stderr
+    mended(node)
+
+
 def test_whole_gpus_have_one_daemon(node: Node) -> None:
     node.map(mode="exclusive", whole=True)
     assert node.call(PROLOG, WHOLE).returncode == 0

@@ -324,10 +324,50 @@ def test_the_task_prolog_starts_python_where_it_must(
 ) -> None:
     if name is not None:
         root.write(f"run/hybridgpu/jobs/{name}", content)
-    done = root.call("taskprolog", {**hostile, **environment}, without_forks=True)
+    done = root.call("taskprolog", {**hostile, **environment}, without_forks=not calls)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert root.called() == (["taskprolog"] if calls else [])
     assert not (root.path / "run/evil").exists()
+
+
+SHARE_TASK = {**TASK, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}
+OF_SHARE = text("mps", percentage="25", daemon="u1001-0")
+OF_WHOLE = text(daemon="j12-0")
+
+
+@pytest.mark.parametrize(
+    ("names", "environment", "status", "refused", "said"),
+    [
+        ({"12": OF_SHARE}, SHARE_TASK, 0, False, ""),
+        ({"12": OF_SHARE}, SHARE_TASK, 3, True, ""),
+        ({"12": OF_SHARE}, SHARE_TASK, 1, True, "is refused"),
+        ({"12": OF_SHARE}, SHARE_TASK, 139, True, "is refused"),
+        ({"12": text("mps", percentage="25")}, SHARE_TASK, 1, True, "is refused"),
+        ({"12": OF_SHARE}, TASK, 1, True, "is refused"),
+        ({"12": OF_WHOLE}, TASK, 0, False, ""),
+        ({"12": OF_WHOLE}, TASK, 3, True, ""),
+        ({"12": OF_WHOLE}, TASK, 1, False, "goes on as Slurm made it"),
+        ({"12": OF_WHOLE}, SHARE_TASK, 1, False, "goes on as Slurm made it"),
+        ({"12": text("mig")}, TASK, 127, False, "goes on as Slurm made it"),
+        ({"12": text()}, {"SLURM_JOB_ID": "12", "SLURM_SHARDS_ON_NODE": "1"}, 1, False, "goes on as Slurm made it"),
+        # Of a het job's components the one with a share has a percentage.
+        ({"12+12": OF_SHARE, "12+13": OF_WHOLE}, TASK, 1, False, "goes on as Slurm made it"),
+        ({"12+12": OF_SHARE, "12+13": OF_WHOLE}, SHARE_TASK, 1, True, "is refused"),
+    ],
+)
+def test_only_a_shares_task_is_refused_where_the_hook_does_not_work(
+    root: SmallRoot, names: dict[str, str], environment: dict[str, str], status: int, refused: bool, said: str
+) -> None:
+    """A node that refuses every task stays idle, and draws job after job."""
+    root.stub(status)
+    for name, content in names.items():
+        root.write(f"run/hybridgpu/jobs/{name}", content)
+    done = root.call("taskprolog", environment)
+    assert done.returncode == int(refused)
+    assert root.called() == ["taskprolog"]
+    assert said in done.stdout
+    assert done.stdout.count("\n") == bool(said)
+    assert done.stdout == "" or done.stdout.startswith("print hybridgpu: ")
 
 
 def test_sites_own_task_prologs_run_in_order_with_the_tasks_environment(root: SmallRoot) -> None:
