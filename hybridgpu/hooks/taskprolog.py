@@ -218,7 +218,7 @@ def _entries(task: Task, record: job.Job, node: Node, alone: bool = False) -> li
 def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list[str]:
     """The way to a daemon that serves these devices, from where the task is. Raises Trouble."""
     if not name:
-        raise Trouble(f"job {record.job} has no MPS daemon here: processes of its user stood in the way of its start")
+        raise Trouble(f"job {record.job} has no MPS daemon here: {record.why or 'its prolog did not say why'}")
     view = node.daemon(name)
     if view is None or not view.alive or view.uid != record.uid:
         raise Trouble(f"the MPS daemon of job {record.job} does not run any more")

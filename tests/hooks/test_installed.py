@@ -127,7 +127,7 @@ def shared() -> Iterator[Node]:
 def node(shared: Node) -> Iterator[Node]:
     """The node, idle, before and after."""
     yield shared
-    shared.done("rm", "-f", CONF)
+    shared.done("rm", "-f", CONF, "/etc/hybridgpu/node.json")
     shared.done("/src/slurm/install")
     shared.done("rm", "-rf", "/run/hybridgpu")
     for pid in shared.daemons():
@@ -381,14 +381,16 @@ def test_a_share_fails_with_the_reason_and_leaves_nothing(node: Node, what: str)
 @pytest.mark.parametrize("what", BREAKS)
 def test_whole_gpus_run_without_mps(node: Node, what: str) -> None:
     node.map(mode="exclusive", whole=True)
-    broken(node, what)
+    node.inside.write("/etc/hybridgpu/node.json", "{}")
+    said = broken(node, what)
     began = time.monotonic()
     done = node.call(PROLOG, WHOLE)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 10
     assert node.daemons() == []
-    task = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "0"}
-    assert node.call(TASK_PROLOG, task, USER).returncode == 0
+    task = node.call(TASK_PROLOG, {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "0"}, USER)
+    assert (task.returncode, task.stderr) == (0, "")
+    assert re.fullmatch(rf"print hybridgpu: this task runs without MPS: .*{re.escape(said)}.*\n", task.stdout)
     assert node.call(EPILOG, WHOLE).returncode == 0
     assert node.left() == []
 

@@ -92,9 +92,6 @@ def test_nothing_to_do(root: SmallRoot, script: str, environment: dict[str, str]
         (device_map(Mode.MPS), GPUS, "12", text("mps")),
         (device_map(Mode.MIG), GPUS, "12", text("mig")),
         (device_map(Mode.TIME_SLICING), GPUS, "12", text("time-slicing")),
-        ("", GPUS, "12", text()),
-        ("{", GPUS, "12", text()),
-        ('{"mode": "$(id)"}', GPUS, "12", text()),
         # A node's name can hold nothing that looks like a key: JSON writes its quotes otherwise.
         (device_map(node='x", "mode": "mig", "whole_gpu_jobs": true'), GPUS, "12", text("exclusive")),
         (None, {**GPUS, "SLURM_JOB_RESTART_COUNT": "3"}, "12", text(restart="3")),
@@ -187,8 +184,52 @@ def test_whole_gpus_get_a_daemon_and_run_without_one(root: SmallRoot, broken: st
     done = root.call("prolog", GPUS)
     assert done.returncode == 0
     assert root.called() == ([] if broken == "missing" else ["prolog"])
-    assert records(root) == ({"12": text("exclusive")} if broken else {})
+    why = {"status": "hybridgpu-hook said nothing", "missing": "lib/hybridgpu/hybridgpu-hook", None: ""}[broken]
     assert ("runs without MPS" in done.stderr) == bool(broken)
+    assert why in done.stderr
+    written = records(root).get("12", "")
+    assert written.startswith(text("exclusive") if broken else "")
+    assert written.count("\nwhy=the prolog failed: ") == bool(broken)
+    assert why in written
+
+
+@pytest.mark.parametrize("devices", ["", "{", '{"mode": "$(id)"}', '{"mode": ""}', None])
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_broken_map_is_pythons_to_tell_of(root: SmallRoot, devices: str | None, status: int) -> None:
+    """slurmd drops what a prolog says that does not fail. A node without a NodeConfig needs no map."""
+    root.stub(status)
+    if devices is None:
+        root.write("etc/hybridgpu/node.json", "{}")
+    else:
+        root.write("run/hybridgpu/devices.json", devices)
+    done = root.call("prolog", GPUS)
+    assert (done.returncode, root.called()) == (0, ["prolog"])
+    assert set(records(root)) == ({"12"} if status else set())
+    assert root.call("prolog", JOB, without_forks=True).returncode == 0
+    assert root.called() == []  # a job without GPUs
+
+
+def test_a_hook_that_cannot_tell_is_told_of_in_syslog(full_root: SmallRoot) -> None:
+    full_root.write("bin/logger", '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >>/run/logged\n', 0o755)
+    full_root.write("bin/timeout", '#!/bin/sh\nshift\nexec "$@"\n', 0o755)
+    full_root.write("run/hybridgpu/devices.json", device_map(whole=True))
+    full_root.write(HOOK, "#!/bin/sh\necho first >&2\nprintf '%s\\n' 'no \\n $(id) %s there' >&2\nexit 1\n", 0o755)
+    assert full_root.call("prolog", GPUS).returncode == 0
+    why = "the prolog failed: no \\n $(id) %s there"
+    logged = (full_root.path / "run/logged").read_text().splitlines()
+    assert logged[-1] == f'prolog job=12 uid=1001 gpus=0,2 outcome=without-mps why="{why}"'
+    assert records(full_root) == {"12": text("exclusive", why=why)}
+    found = job.read(Settings(run=str(full_root.run_folder)), "12")
+    assert found is not None and found.why == why
+
+
+def test_a_task_reads_why_it_runs_without_mps(root: SmallRoot) -> None:
+    why = "no \\n $(id) %s daemon=j1"
+    root.write("run/hybridgpu/jobs/12", text("exclusive", why=why))
+    done = root.call("taskprolog", TASK, without_forks=True)
+    assert (done.returncode, done.stderr, root.called()) == (0, "", [])
+    assert done.stdout == f"print hybridgpu: this task runs without MPS: {why}\n"
+    assert root.call("taskprolog", {"SLURM_JOB_ID": "12"}, without_forks=True).stdout == ""
 
 
 def test_the_folder_is_made_once_a_boot(full_root: SmallRoot) -> None:

@@ -158,6 +158,12 @@ def test_a_share_whose_size_slurm_lost_has_no_limit() -> None:
     ("given", "records", "node", "said"),
     [
         (task("3", percentage=25), [SHARE], Seen(GPUS), "does not run any more"),
+        (
+            task("3", percentage=25),
+            [record(12, 3, percentage=25, mode="mps", why="/bin/none cannot be run")],
+            Seen(GPUS, DAEMONS),
+            "job 12 has no MPS daemon here: /bin/none cannot be run",
+        ),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(3), alive=False)}), "does not run"),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(3), uid=1002)}), "does not run"),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(2))}), "does not serve"),
