@@ -149,6 +149,9 @@ def test_what_is_installed(node: Node) -> None:
         TASK_PROLOG,
         "/usr/lib/hybridgpu/hybridgpu-hook",
     }
+    code = "import hybridgpu.hooks as h; print(h.main.__code__.co_filename)"
+    path = "import sys; sys.path.insert(0, '/usr/lib/hybridgpu'); "
+    assert node.done("python3", "-IS", "-c", path + code) == "/usr/lib/hybridgpu/hybridgpu/hooks/__init__.py\n"
     examples = {"/usr/lib/hybridgpu/examples/enroot/50-hybridgpu.sh"}
     assert {path for path, mode in modes.items() if mode == "755:0"} == programs | examples
     assert {mode for path, mode in modes.items() if path not in programs | examples} == {"644:0"}
@@ -167,7 +170,7 @@ def test_installing_again_changes_nothing(node: Node) -> None:
     listing = ("find", "/usr/lib/hybridgpu", "/usr/lib/systemd/system", "/etc/hybridgpu", *_folders(), "-type", "f")
     before = node.done("sh", "-c", f"{' '.join(listing)} -exec sha256sum {{}} + | grep -v pyc | sort")
     node.inside.write("/usr/lib/hybridgpu/hybridgpu/mps/gone.py", "an older release had it\n")
-    node.done("/src/slurm/install")
+    assert node.done("/src/slurm/install") == ""
     assert node.done("sh", "-c", f"{' '.join(listing)} -exec sha256sum {{}} + | grep -v pyc | sort") == before
 
 
@@ -197,6 +200,37 @@ def test_a_folder_of_a_package_is_filled(node: Node) -> None:
         "assert all(marshal.loads(open(p,'rb').read()[16:]).co_filename.startswith('/usr/lib/hybridgpu/')"
         " for p in glob.glob('/pkg/usr/lib/hybridgpu/hybridgpu/*/__pycache__/*.pyc'))",
     )
+
+
+def test_hooks_go_where_the_inventory_says(node: Node) -> None:
+    """gpu.conf names prolog and epilog in slurm.hooks.dir; its task prolog runs what is in /etc/slurm/taskprolog.d."""
+    for folder in ("/shared/slurm", "/a b/%s"):
+        for dest in ("", "/image"):
+            node.done("rm", "-rf", "/image", folder)
+            done = node.inside.run(["env", f"HOOKS_DIR={folder}", "/src/slurm/install", *([dest] if dest else [])])
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            found = node.done("find", f"{dest}{folder}", "-type", "f").splitlines()
+            assert sorted(found) == [f"{dest}{folder}/{kind}.d/50-hybridgpu" for kind in ("epilog", "prolog")]
+            assert node.inside.path(f"{dest}/etc/slurm/taskprolog.d/50-hybridgpu").exists()
+    assert not node.inside.path("/image/etc/slurm/prolog.d").exists()
+    done = node.inside.run(["env", "HOOKS_DIR=slurm", "/src/slurm/install"])
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "allowed: an absolute path" in done.stderr
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python9", "/bin/false", "/usr/bin/old"])
+def test_an_image_may_have_another_python(node: Node, python: str) -> None:
+    node.inside.write("/usr/bin/old", "#!/bin/sh\necho 'SyntaxError' >&2\nexit 1\n", mode=0o755)
+    node.done("rm", "-rf", "/image")
+    node.inside.write("/image/etc/hybridgpu/hooks.conf", f"PYTHON={python}\n")
+    done = node.inside.run(["/src/slurm/install", "/image"])
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1].startswith(f"not compiled: {python} of /etc/hybridgpu/hooks.conf")
+    assert node.inside.path(f"/image{PROLOG}").exists()
+    node.inside.write(CONF, f"PYTHON={python}\n")
+    done = node.inside.run(["/src/slurm/install"])
+    assert done.returncode == 1
+    assert "the hooks need Python 3.11" in done.stderr
 
 
 def test_every_setting_is_in_the_example() -> None:
