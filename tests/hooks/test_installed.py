@@ -519,6 +519,14 @@ def test_a_python_that_a_task_cannot_be_told_of_is_said(node: Node) -> None:
     mended(node)
 
 
+def test_settings_may_have_been_written_elsewhere(node: Node) -> None:
+    node.done("ln", "-sf", "/usr/bin/python3", "/usr/bin/python-elsewhere")
+    node.inside.write(CONF, "PYTHON=/usr/bin/python-elsewhere\r\nQUIT_SECONDS=5\r\n")
+    assert node.call(PROLOG, SHARE).returncode == 0
+    assert len(node.call(TASK_PROLOG, TASK, USER).stdout.splitlines()) == 3
+    mended(node)
+
+
 def test_whole_gpus_have_one_daemon(node: Node) -> None:
     node.map(mode="exclusive", whole=True)
     assert node.call(PROLOG, WHOLE).returncode == 0

@@ -425,6 +425,13 @@ def test_sites_own_task_prologs_run_in_order_with_the_tasks_environment(root: Sm
     assert done.stdout == "export PATH=/opt:/srv/u/bin mine\nours\nprint last\n"
 
 
+def test_a_link_to_itself_is_passed_over(root: SmallRoot) -> None:
+    (root.path / "etc/slurm/taskprolog.d/10-all").symlink_to("/usr/lib/hybridgpu/taskprolog")
+    root.write("etc/slurm/taskprolog.d/20-site", "#!/bin/sh\necho second\n", 0o755)
+    done = root.call("all-taskprologs", {}, without_forks=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "second\n", "")
+
+
 def test_the_first_task_prolog_that_fails_ends_it(root: SmallRoot) -> None:
     root.write("etc/slurm/taskprolog.d/10-site", "#!/bin/sh\necho first\n", 0o755)
     root.write("etc/slurm/taskprolog.d/20-site", "#!/bin/sh\nexit 7\n", 0o755)

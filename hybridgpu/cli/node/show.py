@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def command(hooks_conf: str, pause: float, output: str) -> int:
     """List the MPS daemons of this node's jobs, the jobs that hold them, job records, and what nobody needs any more.
 
-    State: serving; starting (a prolog is at it); dead (its process is gone, a job holds it); leftover (`node sweep`
-    removes it). Needs root: nobody else sees every process, and whether a job still runs is told by them.
+    State: serving; starting (a prolog is at it); dead (its process is gone, a job holds it); stopping (no job needs it,
+    and a hook is at it); leftover (`node sweep` removes it). Needs root: nobody else sees every process, and whether a
+    job still runs is told by them.
     """
     from hybridgpu.mps.settings import read
     from hybridgpu.mps.sweep import survey
@@ -47,6 +48,8 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
 
 def _state(daemon: DaemonSeen) -> tuple[str, str | None]:
     """A word, and the reason where there is something wrong."""
+    if daemon.busy:
+        return "stopping", None
     if daemon.leftover is not None:
         return "leftover", daemon.leftover
     if daemon.alive:

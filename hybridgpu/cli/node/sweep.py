@@ -16,8 +16,15 @@ from hybridgpu.cli.options import hooks_conf_option, output_option, pause_option
 @click.command()
 @hooks_conf_option
 @pause_option(2)
+@click.option(
+    "--ended",
+    multiple=True,
+    type=click.IntRange(1, 0xFFFFFFFF),
+    metavar="JOB",
+    help="A job that you know to be over, where nothing here tells. Refused where it shows on this node. Repeatable.",
+)
 @output_option("text", "json")
-def command(hooks_conf: str, pause: float, output: str) -> int:
+def command(hooks_conf: str, pause: float, ended: tuple[int, ...], output: str) -> int:
     """Remove daemons, holds and records of jobs that ended, and stray files of ours; running jobs are left alone.
 
     What is uncertain stays: a job without a step daemon has ended only where PrologFlags=Contain was in force, and two
@@ -30,7 +37,7 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
     if os.geteuid() != 0:
         return failed("node sweep needs root")
     try:
-        actions = sweep(read(hooks_conf), pause)
+        actions = sweep(read(hooks_conf), pause, frozenset(ended))
     except Trouble as trouble:
         return failed(str(trouble))
     if output == "json":
