@@ -183,6 +183,15 @@ def test_what_cannot_be_removed_is_told_and_is_exit_code_1(settings: Settings) -
 
 
 @pytest.mark.parametrize("command", ["show", "sweep"])
+def test_a_log_that_gets_no_line_is_told(command: str, settings: Settings) -> None:
+    with Path(settings.run).parent.joinpath("hooks.conf").open("a") as conf:
+        conf.write("LOG=/nowhere/at/all/hooks.log\n")
+    done = run(settings, command)
+    assert done.returncode == 0
+    assert "/nowhere/at/all/hooks.log (LOG) gets no line: there is no folder /nowhere/at\n" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "sweep"])
 def test_settings_that_are_wrong(command: str, settings: Settings) -> None:
     Path(settings.run).parent.joinpath("hooks.conf").write_text("RUM=/x\nQUIT_SECONDS=soon\n")
     done = run(settings, command)

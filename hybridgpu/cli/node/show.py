@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridgpu.check.formats import printable
-from hybridgpu.cli import failed
+from hybridgpu.cli import failed, say
 from hybridgpu.cli.options import hooks_conf_option, output_option, pause_option
 from hybridgpu.cli.table import table
 
@@ -29,6 +29,7 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
     and a hook is at it); leftover (`node sweep` removes it). Needs root: nobody else sees every process, and whether a
     job still runs is told by them.
     """
+    from hybridgpu.mps.journal import trouble
     from hybridgpu.mps.settings import read
     from hybridgpu.mps.sweep import survey
     from hybridgpu.mps.trouble import Trouble
@@ -36,9 +37,12 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
     if os.geteuid() != 0:
         return failed("node show needs root, which alone sees every process of the node")
     try:
-        found = survey(read(hooks_conf), pause)
-    except Trouble as trouble:
-        return failed(str(trouble))
+        settings = read(hooks_conf)
+        found = survey(settings, pause)
+    except Trouble as problem:
+        return failed(str(problem))
+    if lost := trouble(settings):
+        say(printable(lost))
     if output == "json":
         click.echo(json.dumps(_record(found), indent=2))
     else:

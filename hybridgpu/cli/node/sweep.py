@@ -30,6 +30,7 @@ def command(hooks_conf: str, pause: float, ended: tuple[int, ...], output: str) 
     What is uncertain stays: a job without a step daemon has ended only where PrologFlags=Contain was in force, and two
     looks found nothing of it. Exit code 1: something could not be removed. Needs root.
     """
+    from hybridgpu.mps.journal import trouble
     from hybridgpu.mps.settings import read
     from hybridgpu.mps.sweep import sweep
     from hybridgpu.mps.trouble import Trouble
@@ -37,9 +38,12 @@ def command(hooks_conf: str, pause: float, ended: tuple[int, ...], output: str) 
     if os.geteuid() != 0:
         return failed("node sweep needs root")
     try:
-        actions = sweep(read(hooks_conf), pause, frozenset(ended))
-    except Trouble as trouble:
-        return failed(str(trouble))
+        settings = read(hooks_conf)
+        actions = sweep(settings, pause, frozenset(ended))
+    except Trouble as problem:
+        return failed(str(problem))
+    if lost := trouble(settings):
+        say(printable(lost))
     if output == "json":
         record = [{"what": a.what, "name": a.name, "why": a.why, "failed": a.failed} for a in actions]
         click.echo(json.dumps({"actions": record}, indent=2))
