@@ -16,14 +16,18 @@ USAGE = "usage: hybridgpu-hook prolog|epilog|taskprolog|sweep"
 
 
 def main(arguments: list[str]) -> int:
-    """Run one hook over this process's environment. Gives its exit code: 64 for wrong usage, 1 for trouble."""
+    """Run one hook over this process's environment.
+
+    Gives its exit code: 64 for wrong usage, 1 for trouble, 3 where a task prolog refuses the task.
+    """
     name = arguments[0] if len(arguments) == 1 else ""
     if name not in ("prolog", "epilog", "taskprolog", "sweep"):
         sys.stderr.write(f"{USAGE}\n")
         return 64
     settings = Settings()
     try:
-        settings = read_settings()
+        if name != "taskprolog":  # which needs none of them, and is a user's, who may not be able to read them
+            settings = read_settings()
         return _hook(settings, name)
     except (Trouble, OSError) as problem:
         return _failed(settings, name, reason(problem))
@@ -53,11 +57,14 @@ def _hook(settings: Settings, name: str) -> int:
 
 
 def _failed(settings: Settings, name: str, why: str) -> int:
-    """Tell a task's user, by Slurm's `print`, or the journal and slurmd. Gives the exit code."""
+    """Tell a task's user, by Slurm's `print`, or the journal and slurmd. Gives the exit code.
+
+    What becomes of the task is for slurm/taskprolog.d/50-hybridgpu to say, as where there is no Python at all.
+    """
     if name == "taskprolog":
         line = "".join(c if c.isprintable() else "?" for c in why)[:4000]
         sys.stdout.write(f"print hybridgpu: {line}\n")
-        return int("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" in os.environ)  # of a job with a share; others go on
+        return 1
     from hybridgpu.hooks.told import Told
 
     return Told(settings, name, os.environ).failed(why)

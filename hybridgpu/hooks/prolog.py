@@ -42,7 +42,7 @@ def run(settings: Settings, environ: Mapping[str, str]) -> int:
             return told.failed(reason(problem))
         why = [reason(problem)]
     try:
-        job.write(settings, _record(request, _mode(settings), []))
+        job.write(settings, _record(request, _mode(settings), [], why[0]))
     except (Trouble, OSError) as problem:
         why.append(f"and then {reason(problem)}")
         if share:
@@ -138,7 +138,7 @@ def _mode(settings: Settings) -> str:
         return ""
 
 
-def _record(request: Request, mode: str, daemons: list[daemon.Wanted]) -> job.Job:
+def _record(request: Request, mode: str, daemons: list[daemon.Wanted], why: str = "") -> job.Job:
     return job.Job(
         job=request.job,
         restart=request.restart or 0,
@@ -150,6 +150,7 @@ def _record(request: Request, mode: str, daemons: list[daemon.Wanted]) -> job.Jo
         conf=request.conf,
         percentage=request.percentage,
         daemons=tuple(each.name for each in daemons),
+        why=why,
     )
 
 

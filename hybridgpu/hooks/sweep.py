@@ -5,7 +5,8 @@ One line on standard output for each thing that was removed, or could not be; th
 
 from __future__ import annotations
 
-from hybridgpu.mps import sweep
+from hybridgpu.hooks.told import say
+from hybridgpu.mps import journal, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 def run(settings: Settings, write: Callable[[str], object], pause: float = sweep.PAUSE) -> int:
     """Sweep once. Gives the exit code: 1 where something could not be removed."""
     failed = False
+    if lost := journal.trouble(settings):  # no other hook says so, for each would
+        say(lost, "sweep")
     for action in sweep.sweep(settings, pause):
         failed |= action.failed
         outcome = "failed" if action.failed else "removed"

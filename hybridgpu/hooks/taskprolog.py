@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hybridgpu.hooks import task as tasks
 from hybridgpu.hooks.environment import PERCENTAGE, VISIBLE
-from hybridgpu.hooks.visible import access, are_uuids, lost, mapped
+from hybridgpu.hooks.visible import Entry, access, are_uuids, lost, mapped
 from hybridgpu.mps import daemon, devicemap, job
 from hybridgpu.mps.devicemap import MIG
 from hybridgpu.mps.process import boot_id
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hybridgpu.hooks.task import Task
-    from hybridgpu.hooks.visible import Entry
     from hybridgpu.mps.devicemap import Device
     from hybridgpu.mps.settings import Settings
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 MEMORY = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+REFUSED = 3
+"""The exit code that refuses a task: 1 is any Python's that does not work (slurm/taskprolog.d/50-hybridgpu)."""
+
 _MIB = 1024 * 1024
 
 
@@ -57,7 +59,7 @@ class Node:
 
 
 def run(settings: Settings, environ: Mapping[str, str], uid: int, write: Callable[[str], object]) -> int:
-    """Answer for the task of `environ`, whose user is `uid`. Gives the exit code: 1 refuses the task."""
+    """Answer for the task of `environ`, whose user is `uid`. Gives the exit code: REFUSED, or 0."""
     task = tasks.read(environ)
     if task is None:
         return 0
@@ -66,7 +68,7 @@ def run(settings: Settings, environ: Mapping[str, str], uid: int, write: Callabl
     lines = answer.lines if answer.refused is None else [f"print hybridgpu: {answer.refused}"]
     if lines:
         write("".join("".join(c if c.isprintable() else "?" for c in line) + "\n" for line in lines))
-    return 0 if answer.refused is None else 1
+    return 0 if answer.refused is None else REFUSED
 
 
 def answered(task: Task, records: list[job.Job], node: Node) -> Answer:
@@ -106,7 +108,7 @@ def _answer(task: Task, record: job.Job, node: Node, alone: bool) -> Answer:
     """The answer of one record, there being others or not. Raises _Other where it cannot be the task's."""
     if record.percentage is not None:
         try:
-            return Answer(_share(task, record, node))
+            return Answer(_share(task, record, node, alone))
         except _Other:
             raise
         except (Trouble, OSError) as problem:
@@ -121,20 +123,43 @@ def _answer(task: Task, record: job.Job, node: Node, alone: bool) -> Answer:
         return Answer([f"print hybridgpu: this task runs without MPS: {problem}"])
 
 
-def _share(task: Task, record: job.Job, node: Node) -> list[str]:
+def _share(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
     """A share's daemon, the devices, and the part of their memory; its own percentage where Slurm lost it is none."""
     share = record.percentage or 0
     if task.percentage is None:
         raise _Other(f"job {record.job} has a share of a GPU, and this task has none")
     if task.percentage > share > 0:
         raise _Other(f"job {record.job} has {share} % of a GPU, and this task {task.percentage} %")
-    entries = _entries(task, record, node)
-    lines = [*_reach(record.daemons[0] if record.daemons else "", record, entries, node), _visible(entries)]
+    name = record.daemons[0] if record.daemons else ""
+    try:
+        entries = _entries(task, record, node)
+    except _Other:
+        raise
+    except Trouble:  # the DeviceMap's: the daemon knows its own card as well
+        served = _served(task, name, node) if alone else None
+        if served is None:
+            raise
+        entries = [served]
+    lines = [*_reach(name, record, entries, node), _visible(entries)]
     share = min(share, task.percentage)
     if not share:
         told = "Slurm lost the size of this job's share (GresTypes names shard before mps): no limit is set"
         return [*lines, f"unset {PERCENTAGE}", f"print hybridgpu: {told}"]
     return [*lines, f"export {MEMORY}={limits([entry.device for entry in entries], share, task.beside)}"]
+
+
+def _served(task: Task, name: str, node: Node) -> Entry | None:
+    """The device of a share whose daemon has one only, as its state tells; None where that cannot be the task's.
+
+    Slurm gives a job shares of one GPU a node (gres.conf(5), MPS), so whatever number the task has is that GPU.
+    """
+    view = node.daemon(name) if name else None
+    if view is None or len(view.devices) != 1 or len(task.visible) > 1:
+        return None
+    (device,) = view.devices
+    if task.visible and are_uuids(task.visible) and task.visible != (device.uuid,):
+        return None
+    return Entry(device.uuid, device)
 
 
 def _whole(task: Task, record: job.Job, node: Node, alone: bool) -> list[str]:
@@ -193,7 +218,7 @@ def _entries(task: Task, record: job.Job, node: Node, alone: bool = False) -> li
 def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list[str]:
     """The way to a daemon that serves these devices, from where the task is. Raises Trouble."""
     if not name:
-        raise Trouble(f"job {record.job} has no MPS daemon here: processes of its user stood in the way of its start")
+        raise Trouble(f"job {record.job} has no MPS daemon here: {record.why or 'its prolog did not say why'}")
     view = node.daemon(name)
     if view is None or not view.alive or view.uid != record.uid:
         raise Trouble(f"the MPS daemon of job {record.job} does not run any more")

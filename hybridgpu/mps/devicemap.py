@@ -82,6 +82,8 @@ def read(path: str, boot: str) -> DeviceMap:
         of_boot = _text(value["boot_id"])
     except FileNotFoundError:
         raise Trouble(f"{path} is not there; {_BIND}") from None
+    except PermissionError:
+        raise Trouble(f"{path} is for root alone to read, and users' tasks need it: chmod 644 {path}") from None
     except OSError as error:
         raise Trouble(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -19,10 +19,29 @@ if TYPE_CHECKING:
     from hybridgpu.mps.settings import Settings
 
 
-class Job:
-    """A job here. `gpus`: Slurm's numbers; `percentage`: of its share, 0 where Slurm lost it, None without share."""
+_LONGEST_WHY = 500
 
-    __slots__ = ("conf", "daemons", "gid", "gpus", "job", "leader", "mode", "percentage", "restart", "since", "uid")
+
+class Job:
+    """A job here. `gpus`: Slurm's numbers; `percentage`: of its share, 0 where Slurm lost it, None without share.
+
+    `why`: the reason for which it has no daemon, where it was to have one.
+    """
+
+    __slots__ = (
+        "conf",
+        "daemons",
+        "gid",
+        "gpus",
+        "job",
+        "leader",
+        "mode",
+        "percentage",
+        "restart",
+        "since",
+        "uid",
+        "why",
+    )
 
     def __init__(
         self,
@@ -37,9 +56,11 @@ class Job:
         percentage: int | None = None,
         daemons: tuple[str, ...] = (),
         since: float = 0.0,
+        why: str = "",
     ) -> None:
         self.job, self.restart, self.uid, self.gid, self.gpus, self.leader = job, restart, uid, gid, gpus, leader
-        self.mode, self.conf, self.percentage, self.daemons, self.since = mode, conf, percentage, daemons, since
+        self.mode, self.conf, self.percentage, self.daemons = mode, conf, percentage, daemons
+        self.since, self.why = since, _one_line(why)
 
     @property
     def name(self) -> str:
@@ -58,6 +79,7 @@ class Job:
             f"conf={self.conf}",
             *([] if self.percentage is None else [f"percentage={self.percentage}"]),
             *(f"daemon={name}" for name in self.daemons),
+            *([f"why={self.why}"] if self.why else []),
         ]
         return "".join(f"{line}\n" for line in lines)
 
@@ -141,4 +163,9 @@ def parsed(text: str, leader: int | None, number: int, since: float) -> Job:
         percentage=int(one["percentage"]) if "percentage" in one else None,
         daemons=tuple(value for key, value in pairs if key == "daemon"),
         since=since,
+        why=one.get("why", ""),
     )
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:_LONGEST_WHY]

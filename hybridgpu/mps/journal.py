@@ -35,6 +35,37 @@ def note(settings: Settings, hook: str, **fields: object) -> None:
     _to_file(settings.log, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
 
 
+def trouble(settings: Settings) -> str | None:
+    """Why the file gets no line, where it would not; None where it does. Changes nothing: hooks go on without it."""
+    folder = os.path.dirname(settings.log)
+    try:
+        seen = os.stat(folder, follow_symlinks=False)
+    except FileNotFoundError:
+        above = os.path.dirname(folder)
+        return None if os.path.isdir(above) else f"{settings.log} (LOG) gets no line: there is no folder {above}"
+    except OSError as error:
+        return f"{settings.log} (LOG) gets no line: {folder}: {error.strerror}"
+    if not stat.S_ISDIR(seen.st_mode):
+        return f"{settings.log} (LOG) gets no line: {folder} is no folder"
+    if not _ours(seen):
+        bits = stat.S_IMODE(seen.st_mode)
+        return (
+            f"{settings.log} (LOG) gets no line: {folder} is user {seen.st_uid}'s with mode {bits:04o}, and must be "
+            "root's, for root alone to write"
+        )
+    try:
+        if stat.S_ISREG(os.stat(settings.log, follow_symlinks=False).st_mode):
+            return None
+    except FileNotFoundError:
+        return None
+    return f"{settings.log} (LOG) gets no line: it is no file"
+
+
+def _ours(folder: os.stat_result) -> bool:
+    """Whether nobody else can put a link in a file's place."""
+    return folder.st_uid == os.geteuid() and not folder.st_mode & 0o022
+
+
 def _value(value: object) -> str:
     """A value as it stands in a line: in quotes where it is not one plain word."""
     text = f"{value:.3f}" if isinstance(value, float) else str(value)[:_LONGEST_VALUE]
@@ -72,8 +103,7 @@ def _to_file(path: str, line: str) -> None:
             pass
         above = os.open(folder, _FOLDER)
         try:
-            seen = os.fstat(above)
-            if seen.st_uid != os.geteuid() or seen.st_mode & 0o022:
+            if not _ours(os.fstat(above)):
                 return
             descriptor = os.open(name, _FILE, 0o640, dir_fd=above)
         finally:

@@ -62,6 +62,10 @@ class Settings:
         return f"{self.run}/mps"
 
 
+_LEAST, _MOST = 1.0, 3600.0
+"""Seconds. Below them no daemon starts on a busy node, and every share would fail."""
+
+_QUOTES = ("'", '"')
 KEYS = tuple(name for name in Settings.__slots__ if name != "run")
 
 
@@ -80,7 +84,10 @@ def read(path: str = HOOKS_CONF) -> Settings:
         text = line.strip()
         if text and not text.startswith("#"):
             key, equals, value = (part.strip() for part in text.partition("="))
-            if key in FOR_THE_SHELL:
+            problem: str | None
+            if value[:1] in _QUOTES:
+                problem = f"{key} is {value}; write it without quotes"
+            elif key in FOR_THE_SHELL:
                 problem = None if line.startswith(f"{key}=/") else f"write it as {key}=/PATH, without blanks"
             else:
                 problem = _take(settings, key, equals, value)
@@ -105,7 +112,7 @@ def _take(settings: Settings, key: str, equals: str, value: str) -> str | None:
         seconds = float(value)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds <= 3600:
-        return f"{key} is {value!r}; allowed: seconds above 0, at most 3600"
+    if not _LEAST <= seconds <= _MOST:
+        return f"{key} is {value!r}; allowed: seconds from {_LEAST:g} to {_MOST:g}"
     setattr(settings, name, seconds)
     return None

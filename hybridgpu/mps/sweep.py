@@ -34,6 +34,7 @@ _PROLOG_DIED = "its prolog died"
 _REBOOTED = "the node has booted since"
 _STRAY = "it belongs to no daemon and no job"
 _LOCK_SECONDS = 1.0
+_TOLD = "it is over, as whoever called the sweep says"
 _NO_STEP_DAEMON = "no step daemon of it runs, and PrologFlags=Contain keeps one"
 
 
@@ -59,12 +60,14 @@ class HolderSeen:
 
 
 class DaemonSeen:
-    """A daemon's folder. `leftover`: why nobody needs it, None where somebody may."""
+    """A daemon's folder. `leftover`: why nobody needs it, None where somebody may. `busy`: a hook is at it now."""
 
-    __slots__ = ("alive", "boot", "devices", "gid", "holders", "leftover", "name", "pid", "uid")
+    __slots__ = ("alive", "boot", "busy", "devices", "gid", "holders", "leftover", "name", "pid", "uid")
 
-    def __init__(self, name: str, state: State | None, holders: list[HolderSeen], leftover: str | None) -> None:
-        self.name, self.holders, self.leftover = name, holders, leftover
+    def __init__(
+        self, name: str, state: State | None, holders: list[HolderSeen], leftover: str | None, busy: bool = False
+    ) -> None:
+        self.name, self.holders, self.leftover, self.busy = name, holders, leftover, busy
         self.uid = state.uid if state else None
         self.gid = state.gid if state else None
         self.devices: list[Device] = state.devices if state else []
@@ -104,12 +107,15 @@ def survey(settings: Settings, pause: float = PAUSE) -> Survey:
     return _surveyed(settings, _Ended(pause))
 
 
-def sweep(settings: Settings, pause: float = PAUSE) -> list[Action]:
+def sweep(settings: Settings, pause: float = PAUSE, over: frozenset[int] = frozenset()) -> list[Action]:
     """Remove what nobody needs; gives what was done, and what could not be. What a hook is at is left to it.
 
-    Each thing is in the journal as soon as it is done, for a sweep may be ended before it is through.
+    `over`: jobs that an admin knows to have ended, where nothing else tells. Trouble, and nothing done, where one of
+    them shows on this node. Each thing is in the journal as soon as it is done, for a sweep may be ended before it is
+    through.
     """
-    ended, done = _Ended(pause), []
+    ended, done = _Ended(pause, over), []
+    ended.refuse()
     found, began = _surveyed(settings, ended), time.monotonic()
     for action in _swept(settings, found, ended):
         journal.note(
@@ -128,8 +134,8 @@ def sweep(settings: Settings, pause: float = PAUSE) -> list[Action]:
 class _Ended:
     """Why jobs have ended, or None. Looks at the processes here once, and a second time only where it matters."""
 
-    def __init__(self, pause: float) -> None:
-        self._pause = pause
+    def __init__(self, pause: float, over: frozenset[int] = frozenset()) -> None:
+        self._pause, self._over = pause, over
         self._boot = boot_id()
         self.began = time.time()
         self._first = look()
@@ -139,6 +145,14 @@ class _Ended:
     def running(self) -> set[int]:
         """Jobs of which something runs here, by the first look."""
         return self._first.jobs
+
+    def refuse(self) -> None:
+        """Raise Trouble where a job that is said to be over may run here."""
+        seen = ", ".join(str(number) for number in sorted(self._over & self.running))
+        if seen:
+            raise Trouble(f"job {seen}: not over, something of it runs on this node (a step daemon, prolog or epilog)")
+        if self._over and self._first.starting:
+            raise Trouble("slurmd is starting a job, and nothing shows which yet: try again")
 
     def holder(self, holder: Holder, boot: str | None) -> str | None:
         """Of a job that holds a daemon, which was started in this boot."""
@@ -153,8 +167,12 @@ class _Ended:
         return _let_go(settings, record) or self._without_step(record.job, record.conf, record.since)
 
     def _without_step(self, number: int, conf: str, since: float) -> str | None:
-        if since >= self.began or number in self._first.jobs or not contained(conf, since):
+        if since >= self.began or number in self._first.jobs:
             return None  # a job that began since has not been looked for
+        if number in self._over:
+            return _TOLD
+        if not contained(conf, since):
+            return None
         if self._second is None:
             time.sleep(self._pause)
             self._second = look()
@@ -195,7 +213,18 @@ def _seen(settings: Settings, name: str, ended: _Ended) -> DaemonSeen:
         leftover = _UNHELD
     elif all(holder.ended for holder in held):
         leftover = f"job {held[0].job}: {held[0].ended}"
-    return DaemonSeen(name, state, held, leftover)
+    return DaemonSeen(name, state, held, leftover, leftover is not None and _busy(folder))
+
+
+def _busy(folder: str) -> bool:
+    """Whether a hook has it locked."""
+    try:
+        with Locked(folder, 0.0, create=False):
+            return False
+    except Busy:
+        return True
+    except Trouble:
+        return False
 
 
 def _sweep_daemon(settings: Settings, seen: DaemonSeen) -> Iterator[Action]:

@@ -16,6 +16,9 @@ from hybridgpu.model.site import KUBERNETES_CARDS, Device, NodeBody
 from hybridgpu.render.hostlist import fold_device
 
 _MPS_PER_GPU = 100
+_ALL_AT_ONCE = "all_sharing"
+"""Else Slurm shares one GPU of a node at a time, while the others stay idle or whole: the default of mps, and of it
+alone (gres.conf.5 one_sharing; run on 22.05, 24.11, 26.05)."""
 
 
 def shares_per_gpu(body: NodeBody) -> tuple[str, int] | None:
@@ -71,8 +74,9 @@ def _lines(body: NodeBody, gres_types: Collection[str]) -> Iterator[str]:
         yield from _device_lines(body, gres_types)
     if shares := shares_per_gpu(body):
         name, each = shares
+        flags = f" Flags={_ALL_AT_ONCE}" if name == "mps" else ""
         for device in body.slurm_devices:
-            yield f"Name={name} Count={each} File={device.files[0]}"
+            yield f"Name={name} Count={each} File={device.files[0]}{flags}"
     if cards := _kubernetes_minors(body):
         yield f"Name={KUBERNETES_CARDS} File={fold_device(cards)}"
 

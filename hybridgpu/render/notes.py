@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import Site
@@ -64,9 +65,12 @@ def gpu_notes(site: Site) -> Iterator[str]:
     """For gpu.conf."""
     yield from _about(site)
     yield "Include this file from slurm.conf; the keys below must not stand there a second time."
-    if site.slurm and site.slurm.hooks_enabled and hooks_wanted(site) and site.slurm.site.task_prolog:
-        yield f"{TASK_PROLOG} runs what is in {TASK_PROLOGS}. Link the site's own task prolog there, on every node:"
-        yield f"  ln -s {site.slurm.site.task_prolog} {TASK_PROLOGS}/90-site"
+    if site.slurm and site.slurm.hooks_enabled and hooks_wanted(site) and (own := site.slurm.site.task_prolog):
+        yield f"{TASK_PROLOG} runs what is in {TASK_PROLOGS}."
+        path = PurePosixPath(own)
+        if path != PurePosixPath(TASK_PROLOG) and PurePosixPath(TASK_PROLOGS) not in path.parents:
+            yield "Link the site's own task prolog there, on every node:"
+            yield f"  ln -s {own} {TASK_PROLOGS}/90-site"
 
 
 def cgroup_notes(site: Site) -> Iterator[str]:

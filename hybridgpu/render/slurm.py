@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hybridgpu.consumers.slurm import RELEASES
+from hybridgpu.consumers.slurm.cluster import IMPLY_ALLOC
 from hybridgpu.consumers.slurm.nodegres import SHARED
 from hybridgpu.model.sharing import Mode, Scheduler
 from hybridgpu.model.site import KUBERNETES_CARDS, NodeBody, NodeConfig, Site, SlurmCluster
@@ -128,8 +129,9 @@ def gpu_settings(site: Site, cluster: SlurmCluster) -> Iterator[Setting]:
     yield Setting("GresTypes", ",".join(types))
     hooks = cluster.hooks_dir if cluster.hooks_enabled and hooks_wanted(site) else None
     daemons = any(b.sharing.daemons for b in slurm_bodies(site))
-    early = ("Contain",) if daemons else ("Alloc",) if hooks else ()
-    if flags := had.prolog_flags + early:
+    early = IMPLY_ALLOC & {flag.lower() for flag in had.prolog_flags}
+    ours = ("Contain",) if daemons else ("Alloc",) if hooks and not early else ()
+    if flags := had.prolog_flags + ours:
         yield Setting("PrologFlags", ",".join(_once(flags)))
     yield from _scripts("Prolog", had.prolog, hooks and f"{hooks}/prolog.d/50-hybridgpu")
     yield from _scripts("Epilog", had.epilog, hooks and f"{hooks}/epilog.d/50-hybridgpu")

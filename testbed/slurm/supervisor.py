@@ -9,6 +9,7 @@ Standard library only, and nothing about Slurm: what to start is told from outsi
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 HOSTNAME = "testbed"
+MNT_DETACH = 2
+_libc = ctypes.CDLL(None, use_errno=True)
 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFADDR, IFF_UP = 0x8913, 0x8914, 0x8916, 0x1
 ADDRESS = "127.0.1.1"
 """Of the machine itself. With 127.0.0.1 alone the C library counts IPv4 as not configured, and no name resolves."""
@@ -62,7 +65,8 @@ def become_root(merged: Path) -> None:
     """Make MERGED the root of this mount namespace, not of this process alone: who joins it later must find it too."""
     subprocess.run(["pivot_root", str(merged), str(merged / "mnt")], check=True, stdin=subprocess.DEVNULL)
     os.chdir("/")
-    subprocess.run(["umount", "--lazy", "/mnt"], check=True, stdin=subprocess.DEVNULL)
+    if _libc.umount2(b"/mnt", MNT_DETACH) != 0:  # a call, for a root may have no program for it
+        raise OSError(ctypes.get_errno(), "the machine's own root is still there")
 
 
 class Children:

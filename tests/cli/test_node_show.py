@@ -18,6 +18,7 @@ import pytest
 from hybridgpu.mps import daemon, job
 from hybridgpu.mps.daemon import Wanted
 from hybridgpu.mps.job import Job
+from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import read_state
 from tests.mps.node import UID, device, node, unique
@@ -127,7 +128,7 @@ def test_what_a_killed_prolog_left_is_a_leftover_until_it_is_swept(settings: Set
         os._exit(0)
     os.waitpid(child, 0)
     name = unique("j").replace(str(os.getpid()), str(child))
-    stray = Path(settings.jobs, "45")
+    stray = Path(settings.jobs, "4000045")  # no job of a live cluster that is tested meanwhile
     stray.parent.mkdir()
     stray.write_text("job=4")
     data = shown(settings)
@@ -146,6 +147,27 @@ def test_what_a_killed_prolog_left_is_a_leftover_until_it_is_swept(settings: Set
     assert not Path(f"/proc/{seen['pid']}").exists() or Path(f"/proc/{seen['pid']}/stat").read_text().split()[2] == "Z"
 
 
+def test_a_job_that_is_said_to_be_over(settings: Settings) -> None:
+    name = held(settings, "u", 4_000_042)
+    assert run(settings, "sweep").stdout == ""
+    done = run(settings, "sweep", "--ended", "4000042", "--ended", "4000043")
+    assert (done.returncode, done.stderr) == (0, "")
+    why = "it is over, as whoever called the sweep says"
+    assert done.stdout.splitlines()[0] == f"holder {name}/4000042 removed: {why}"
+    assert done.stdout.splitlines()[1].startswith(f"daemon {name} removed: ")
+    assert shown(settings)["daemons"] == []
+    for wrong in ("0", "4[1-2]", "x"):
+        assert run(settings, "sweep", "--ended", wrong).returncode == 64
+
+
+def test_a_daemon_that_an_epilog_is_stopping_is_no_leftover(settings: Settings) -> None:
+    name = held(settings, "u", 42)
+    Path(daemon.folder_of(settings, name), "holders", "42").unlink()
+    with Locked(daemon.folder_of(settings, name), 1.0):
+        assert [seen["state"] for seen in shown(settings)["daemons"]] == ["stopping"]
+    assert [seen["state"] for seen in shown(settings)["daemons"]] == ["leftover"]
+
+
 def test_what_cannot_be_removed_is_told_and_is_exit_code_1(settings: Settings) -> None:
     """A folder that others could have changed is nobody's to clean blindly."""
     folder = Path(settings.daemons, unique("u"))
@@ -158,6 +180,15 @@ def test_what_cannot_be_removed_is_told_and_is_exit_code_1(settings: Settings) -
     assert (done.returncode, action["what"], action["name"], action["failed"]) == (1, "daemon", folder.name, True)
     assert str(folder) in action["why"]
     assert f"daemon {folder.name} could not be removed: {action['why']}\n" == run(settings, "sweep").stdout
+
+
+@pytest.mark.parametrize("command", ["show", "sweep"])
+def test_a_log_that_gets_no_line_is_told(command: str, settings: Settings) -> None:
+    with Path(settings.run).parent.joinpath("hooks.conf").open("a") as conf:
+        conf.write("LOG=/nowhere/at/all/hooks.log\n")
+    done = run(settings, command)
+    assert done.returncode == 0
+    assert "/nowhere/at/all/hooks.log (LOG) gets no line: there is no folder /nowhere/at\n" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "sweep"])

@@ -127,7 +127,7 @@ def shared() -> Iterator[Node]:
 def node(shared: Node) -> Iterator[Node]:
     """The node, idle, before and after."""
     yield shared
-    shared.done("rm", "-f", CONF)
+    shared.done("rm", "-f", CONF, "/etc/hybridgpu/node.json")
     shared.done("/src/slurm/install")
     shared.done("rm", "-rf", "/run/hybridgpu")
     for pid in shared.daemons():
@@ -149,6 +149,9 @@ def test_what_is_installed(node: Node) -> None:
         TASK_PROLOG,
         "/usr/lib/hybridgpu/hybridgpu-hook",
     }
+    code = "import hybridgpu.hooks as h; print(h.main.__code__.co_filename)"
+    path = "import sys; sys.path.insert(0, '/usr/lib/hybridgpu'); "
+    assert node.done("python3", "-IS", "-c", path + code) == "/usr/lib/hybridgpu/hybridgpu/hooks/__init__.py\n"
     examples = {"/usr/lib/hybridgpu/examples/enroot/50-hybridgpu.sh"}
     assert {path for path, mode in modes.items() if mode == "755:0"} == programs | examples
     assert {mode for path, mode in modes.items() if path not in programs | examples} == {"644:0"}
@@ -167,7 +170,7 @@ def test_installing_again_changes_nothing(node: Node) -> None:
     listing = ("find", "/usr/lib/hybridgpu", "/usr/lib/systemd/system", "/etc/hybridgpu", *_folders(), "-type", "f")
     before = node.done("sh", "-c", f"{' '.join(listing)} -exec sha256sum {{}} + | grep -v pyc | sort")
     node.inside.write("/usr/lib/hybridgpu/hybridgpu/mps/gone.py", "an older release had it\n")
-    node.done("/src/slurm/install")
+    assert node.done("/src/slurm/install") == ""
     assert node.done("sh", "-c", f"{' '.join(listing)} -exec sha256sum {{}} + | grep -v pyc | sort") == before
 
 
@@ -197,6 +200,37 @@ def test_a_folder_of_a_package_is_filled(node: Node) -> None:
         "assert all(marshal.loads(open(p,'rb').read()[16:]).co_filename.startswith('/usr/lib/hybridgpu/')"
         " for p in glob.glob('/pkg/usr/lib/hybridgpu/hybridgpu/*/__pycache__/*.pyc'))",
     )
+
+
+def test_hooks_go_where_the_inventory_says(node: Node) -> None:
+    """gpu.conf names prolog and epilog in slurm.hooks.dir; its task prolog runs what is in /etc/slurm/taskprolog.d."""
+    for folder in ("/shared/slurm", "/a b/%s"):
+        for dest in ("", "/image"):
+            node.done("rm", "-rf", "/image", folder)
+            done = node.inside.run(["env", f"HOOKS_DIR={folder}", "/src/slurm/install", *([dest] if dest else [])])
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            found = node.done("find", f"{dest}{folder}", "-type", "f").splitlines()
+            assert sorted(found) == [f"{dest}{folder}/{kind}.d/50-hybridgpu" for kind in ("epilog", "prolog")]
+            assert node.inside.path(f"{dest}/etc/slurm/taskprolog.d/50-hybridgpu").exists()
+    assert not node.inside.path("/image/etc/slurm/prolog.d").exists()
+    done = node.inside.run(["env", "HOOKS_DIR=slurm", "/src/slurm/install"])
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "allowed: an absolute path" in done.stderr
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python9", "/bin/false", "/usr/bin/old"])
+def test_an_image_may_have_another_python(node: Node, python: str) -> None:
+    node.inside.write("/usr/bin/old", "#!/bin/sh\necho 'SyntaxError' >&2\nexit 1\n", mode=0o755)
+    node.done("rm", "-rf", "/image")
+    node.inside.write("/image/etc/hybridgpu/hooks.conf", f"PYTHON={python}\n")
+    done = node.inside.run(["/src/slurm/install", "/image"])
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1].startswith(f"not compiled: {python} of /etc/hybridgpu/hooks.conf")
+    assert node.inside.path(f"/image{PROLOG}").exists()
+    node.inside.write(CONF, f"PYTHON={python}\n")
+    done = node.inside.run(["/src/slurm/install"])
+    assert done.returncode == 1
+    assert "the hooks need Python 3.11" in done.stderr
 
 
 def test_every_setting_is_in_the_example() -> None:
@@ -381,16 +415,116 @@ def test_a_share_fails_with_the_reason_and_leaves_nothing(node: Node, what: str)
 @pytest.mark.parametrize("what", BREAKS)
 def test_whole_gpus_run_without_mps(node: Node, what: str) -> None:
     node.map(mode="exclusive", whole=True)
-    broken(node, what)
+    node.inside.write("/etc/hybridgpu/node.json", "{}")
+    said = broken(node, what)
     began = time.monotonic()
     done = node.call(PROLOG, WHOLE)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 10
     assert node.daemons() == []
-    task = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "0"}
-    assert node.call(TASK_PROLOG, task, USER).returncode == 0
+    task = node.call(TASK_PROLOG, {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "0"}, USER)
+    assert (task.returncode, task.stderr) == (0, "")
+    assert re.fullmatch(rf"print hybridgpu: this task runs without MPS: .*{re.escape(said)}.*\n", task.stdout)
     assert node.call(EPILOG, WHOLE).returncode == 0
     assert node.left() == []
+
+
+MIG_TASK = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "1"}
+
+
+def unusable(node: Node, what: str) -> str:
+    """Take the task prolog's interpreter away in one way; gives what its user must read."""
+    match what:
+        case "missing":
+            node.inside.write(CONF, "PYTHON=/usr/bin/python9\n")
+            return "/usr/bin/python9 is not there"
+        case "a folder":
+            node.inside.write(CONF, "PYTHON=/usr/bin\n")
+            return "/usr/bin is not for this user to run"
+        case "root's":
+            node.inside.write("/usr/bin/python-of-root", '#!/bin/sh\nexec python3 "$@"\n', mode=0o700)
+            node.inside.write(CONF, "PYTHON=/usr/bin/python-of-root\n")
+            return "/usr/bin/python-of-root is not for this user to run"
+        case "fails":
+            node.inside.write(CONF, "PYTHON=/bin/false\n")
+            return "(status 1)"
+        case "dies":
+            node.inside.write("/usr/bin/dies", "#!/bin/sh\nkill -SEGV $$\n", mode=0o755)
+            node.inside.write(CONF, "PYTHON=/usr/bin/dies\n")
+            return "(status 139)"
+        case "half an upgrade":
+            node.inside.write("/usr/lib/hybridgpu/hybridgpu/mps/trouble.py", "class Trouble(Exception): ...\n")
+            return "ImportError: cannot import name 'reason'"
+    raise AssertionError(what)
+
+
+def mended(node: Node) -> None:
+    """End the job that has a daemon, by hooks that work again."""
+    node.done("rm", "-f", CONF)
+    node.done("/src/slurm/install")
+    assert node.call(EPILOG, SHARE).returncode == 0
+
+
+UNUSABLE = ("missing", "a folder", "root's", "fails", "dies", "half an upgrade")
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_a_python_that_does_not_work_refuses_the_tasks_of_shares_alone(node: Node, what: str) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    assert node.call(PROLOG, {**JOB, "SLURM_JOB_ID": "13"}).returncode == 0
+    node.map(mode="mig")
+    assert node.call(PROLOG, {**JOB, "SLURM_JOB_ID": "14"}).returncode == 0
+    said = unusable(node, what)
+    share = node.call(TASK_PROLOG, TASK, USER)
+    others = [node.call(TASK_PROLOG, {**MIG_TASK, "SLURM_JOB_ID": job}, USER) for job in ("13", "14")]
+    assert (share.returncode, [other.returncode for other in others]) == (1, [0, 0])
+    assert said in share.stdout
+    assert "this task is refused" in share.stdout
+    assert others[0].stdout == ""  # whole devices of a node without daemons need nothing
+    assert said in others[1].stdout
+    assert "goes on as Slurm made it" in others[1].stdout
+    assert all(line.startswith("print hybridgpu: ") for line in (share.stdout + others[1].stdout).splitlines())
+    assert "Traceback" not in share.stderr + others[1].stderr
+    mended(node)
+
+
+@pytest.mark.parametrize("path", [CONF, "/run/hybridgpu/devices.json"])
+def test_a_share_runs_where_users_can_read_neither_settings_nor_map(node: Node, path: str) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    expected = node.call(TASK_PROLOG, TASK, USER).stdout
+    node.done("chmod", "600", path)
+    task = node.call(TASK_PROLOG, TASK, USER)
+    assert (task.returncode, task.stdout, task.stderr) == (0, expected, "")
+    assert len(expected.splitlines()) == 3
+    mended(node)
+
+
+def test_a_python_that_a_task_cannot_be_told_of_is_said(node: Node) -> None:
+    assert node.call(PROLOG, SHARE).returncode == 0
+    node.done("chmod", "600", CONF)
+    node.done("mv", "/usr/bin/python3", "/usr/bin/python3-away")
+    try:
+        task = node.call(TASK_PROLOG, TASK, USER)
+    finally:
+        node.done("mv", "/usr/bin/python3-away", "/usr/bin/python3")
+    assert task.returncode == 1
+    assert "PYTHON in /etc/hybridgpu/hooks.conf, which this user may not read" in task.stdout
+    node.done("chmod", "600", CONF)
+    again = node.inside.run(["/src/slurm/install"])
+    assert again.returncode == 0
+    node.inside.write(CONF, "START_SECONDS=3\n", mode=0o600)
+    again = node.inside.run(["/src/slurm/install"])
+    assert again.returncode == 0
+    assert "users cannot read it" in again.stderr
+    mended(node)
+
+
+def test_settings_may_have_been_written_elsewhere(node: Node) -> None:
+    node.done("ln", "-sf", "/usr/bin/python3", "/usr/bin/python-elsewhere")
+    node.inside.write(CONF, "PYTHON=/usr/bin/python-elsewhere\r\nQUIT_SECONDS=5\r\n")
+    assert node.call(PROLOG, SHARE).returncode == 0
+    assert len(node.call(TASK_PROLOG, TASK, USER).stdout.splitlines()) == 3
+    mended(node)
 
 
 def test_whole_gpus_have_one_daemon(node: Node) -> None:

@@ -92,9 +92,6 @@ def test_nothing_to_do(root: SmallRoot, script: str, environment: dict[str, str]
         (device_map(Mode.MPS), GPUS, "12", text("mps")),
         (device_map(Mode.MIG), GPUS, "12", text("mig")),
         (device_map(Mode.TIME_SLICING), GPUS, "12", text("time-slicing")),
-        ("", GPUS, "12", text()),
-        ("{", GPUS, "12", text()),
-        ('{"mode": "$(id)"}', GPUS, "12", text()),
         # A node's name can hold nothing that looks like a key: JSON writes its quotes otherwise.
         (device_map(node='x", "mode": "mig", "whole_gpu_jobs": true'), GPUS, "12", text("exclusive")),
         (None, {**GPUS, "SLURM_JOB_RESTART_COUNT": "3"}, "12", text(restart="3")),
@@ -187,8 +184,52 @@ def test_whole_gpus_get_a_daemon_and_run_without_one(root: SmallRoot, broken: st
     done = root.call("prolog", GPUS)
     assert done.returncode == 0
     assert root.called() == ([] if broken == "missing" else ["prolog"])
-    assert records(root) == ({"12": text("exclusive")} if broken else {})
+    why = {"status": "hybridgpu-hook said nothing", "missing": "lib/hybridgpu/hybridgpu-hook", None: ""}[broken]
     assert ("runs without MPS" in done.stderr) == bool(broken)
+    assert why in done.stderr
+    written = records(root).get("12", "")
+    assert written.startswith(text("exclusive") if broken else "")
+    assert written.count("\nwhy=the prolog failed: ") == bool(broken)
+    assert why in written
+
+
+@pytest.mark.parametrize("devices", ["", "{", '{"mode": "$(id)"}', '{"mode": ""}', None])
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_broken_map_is_pythons_to_tell_of(root: SmallRoot, devices: str | None, status: int) -> None:
+    """slurmd drops what a prolog says that does not fail. A node without a NodeConfig needs no map."""
+    root.stub(status)
+    if devices is None:
+        root.write("etc/hybridgpu/node.json", "{}")
+    else:
+        root.write("run/hybridgpu/devices.json", devices)
+    done = root.call("prolog", GPUS)
+    assert (done.returncode, root.called()) == (0, ["prolog"])
+    assert set(records(root)) == ({"12"} if status else set())
+    assert root.call("prolog", JOB, without_forks=True).returncode == 0
+    assert root.called() == []  # a job without GPUs
+
+
+def test_a_hook_that_cannot_tell_is_told_of_in_syslog(full_root: SmallRoot) -> None:
+    full_root.write("bin/logger", '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >>/run/logged\n', 0o755)
+    full_root.write("bin/timeout", '#!/bin/sh\nshift\nexec "$@"\n', 0o755)
+    full_root.write("run/hybridgpu/devices.json", device_map(whole=True))
+    full_root.write(HOOK, "#!/bin/sh\necho first >&2\nprintf '%s\\n' 'no \\n $(id) %s there' >&2\nexit 1\n", 0o755)
+    assert full_root.call("prolog", GPUS).returncode == 0
+    why = "the prolog failed: no \\n $(id) %s there"
+    logged = (full_root.path / "run/logged").read_text().splitlines()
+    assert logged[-1] == f'prolog job=12 uid=1001 gpus=0,2 outcome=without-mps why="{why}"'
+    assert records(full_root) == {"12": text("exclusive", why=why)}
+    found = job.read(Settings(run=str(full_root.run_folder)), "12")
+    assert found is not None and found.why == why
+
+
+def test_a_task_reads_why_it_runs_without_mps(root: SmallRoot) -> None:
+    why = "no \\n $(id) %s daemon=j1"
+    root.write("run/hybridgpu/jobs/12", text("exclusive", why=why))
+    done = root.call("taskprolog", TASK, without_forks=True)
+    assert (done.returncode, done.stderr, root.called()) == (0, "", [])
+    assert done.stdout == f"print hybridgpu: this task runs without MPS: {why}\n"
+    assert root.call("taskprolog", {"SLURM_JOB_ID": "12"}, without_forks=True).stdout == ""
 
 
 def test_the_folder_is_made_once_a_boot(full_root: SmallRoot) -> None:
@@ -324,10 +365,50 @@ def test_the_task_prolog_starts_python_where_it_must(
 ) -> None:
     if name is not None:
         root.write(f"run/hybridgpu/jobs/{name}", content)
-    done = root.call("taskprolog", {**hostile, **environment}, without_forks=True)
+    done = root.call("taskprolog", {**hostile, **environment}, without_forks=not calls)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert root.called() == (["taskprolog"] if calls else [])
     assert not (root.path / "run/evil").exists()
+
+
+SHARE_TASK = {**TASK, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}
+OF_SHARE = text("mps", percentage="25", daemon="u1001-0")
+OF_WHOLE = text(daemon="j12-0")
+
+
+@pytest.mark.parametrize(
+    ("names", "environment", "status", "refused", "said"),
+    [
+        ({"12": OF_SHARE}, SHARE_TASK, 0, False, ""),
+        ({"12": OF_SHARE}, SHARE_TASK, 3, True, ""),
+        ({"12": OF_SHARE}, SHARE_TASK, 1, True, "is refused"),
+        ({"12": OF_SHARE}, SHARE_TASK, 139, True, "is refused"),
+        ({"12": text("mps", percentage="25")}, SHARE_TASK, 1, True, "is refused"),
+        ({"12": OF_SHARE}, TASK, 1, True, "is refused"),
+        ({"12": OF_WHOLE}, TASK, 0, False, ""),
+        ({"12": OF_WHOLE}, TASK, 3, True, ""),
+        ({"12": OF_WHOLE}, TASK, 1, False, "goes on as Slurm made it"),
+        ({"12": OF_WHOLE}, SHARE_TASK, 1, False, "goes on as Slurm made it"),
+        ({"12": text("mig")}, TASK, 127, False, "goes on as Slurm made it"),
+        ({"12": text()}, {"SLURM_JOB_ID": "12", "SLURM_SHARDS_ON_NODE": "1"}, 1, False, "goes on as Slurm made it"),
+        # Of a het job's components the one with a share has a percentage.
+        ({"12+12": OF_SHARE, "12+13": OF_WHOLE}, TASK, 1, False, "goes on as Slurm made it"),
+        ({"12+12": OF_SHARE, "12+13": OF_WHOLE}, SHARE_TASK, 1, True, "is refused"),
+    ],
+)
+def test_only_a_shares_task_is_refused_where_the_hook_does_not_work(
+    root: SmallRoot, names: dict[str, str], environment: dict[str, str], status: int, refused: bool, said: str
+) -> None:
+    """A node that refuses every task stays idle, and draws job after job."""
+    root.stub(status)
+    for name, content in names.items():
+        root.write(f"run/hybridgpu/jobs/{name}", content)
+    done = root.call("taskprolog", environment)
+    assert done.returncode == int(refused)
+    assert root.called() == ["taskprolog"]
+    assert said in done.stdout
+    assert done.stdout.count("\n") == bool(said)
+    assert done.stdout == "" or done.stdout.startswith("print hybridgpu: ")
 
 
 def test_sites_own_task_prologs_run_in_order_with_the_tasks_environment(root: SmallRoot) -> None:
@@ -342,6 +423,13 @@ def test_sites_own_task_prologs_run_in_order_with_the_tasks_environment(root: Sm
     done = root.call("all-taskprologs", {"PATH": "/srv/u/bin", "script": "mine"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "export PATH=/opt:/srv/u/bin mine\nours\nprint last\n"
+
+
+def test_a_link_to_itself_is_passed_over(root: SmallRoot) -> None:
+    (root.path / "etc/slurm/taskprolog.d/10-all").symlink_to("/usr/lib/hybridgpu/taskprolog")
+    root.write("etc/slurm/taskprolog.d/20-site", "#!/bin/sh\necho second\n", 0o755)
+    done = root.call("all-taskprologs", {}, without_forks=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "second\n", "")
 
 
 def test_the_first_task_prolog_that_fails_ends_it(root: SmallRoot) -> None:

@@ -158,11 +158,25 @@ def test_a_share_whose_size_slurm_lost_has_no_limit() -> None:
     ("given", "records", "node", "said"),
     [
         (task("3", percentage=25), [SHARE], Seen(GPUS), "does not run any more"),
+        (
+            task("3", percentage=25),
+            [record(12, 3, percentage=25, mode="mps", why="/bin/none cannot be run")],
+            Seen(GPUS, DAEMONS),
+            "job 12 has no MPS daemon here: /bin/none cannot be run",
+        ),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(3), alive=False)}), "does not run"),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(3), uid=1002)}), "does not run"),
         (task("3", percentage=25), [SHARE], Seen(GPUS, {"u1001-3": view("x", gpu(2))}), "does not serve"),
         (task("3", percentage=25), [SHARE], Seen(GPUS, DAEMONS, shm=8), "/dev/shm of its own"),
-        (task("3", percentage=25), [SHARE], Seen(GPUS, DAEMONS, broken="the map is gone"), "the map is gone"),
+        (task("3", percentage=25), [SHARE], Seen(GPUS, broken="the map is gone"), "the map is gone"),
+        (task(gpu(2).uuid, percentage=25), [SHARE], Seen(GPUS, DAEMONS, broken="the map is gone"), "the map is gone"),
+        (task("2", "3", percentage=25), [SHARE], Seen(GPUS, DAEMONS, broken="the map is gone"), "the map is gone"),
+        (
+            task("3", percentage=25),
+            [SHARE, record(13, 0, leader=12, percentage=25, daemons=("u1001-0",))],
+            Seen(GPUS, DAEMONS, broken="the map is gone"),
+            "the map is gone",
+        ),
         (task("3", percentage=50), [SHARE], Seen(GPUS, DAEMONS), "has 25 % of a GPU, and this task 50 %"),
         (task("2", percentage=25), [SHARE], Seen(GPUS, DAEMONS), f"this task has {gpu(2).uuid}, and job 12 has not"),
         (task("9", percentage=25), [SHARE], Seen(GPUS, DAEMONS), "CUDA_VISIBLE_DEVICES has 9"),
@@ -180,6 +194,13 @@ def test_a_share_without_its_daemon_is_refused(given: Task, records: list[Job], 
     answer = answered(given, records, node)
     assert answer.lines == []
     assert said in (answer.refused or "")
+
+
+@pytest.mark.parametrize("entries", [("3",), ("0",), (gpu(3).uuid,), ()])
+def test_a_share_needs_no_device_map(entries: tuple[str, ...]) -> None:
+    """Its daemon's state names its one card, and how much memory that has."""
+    answer = answered(task(*entries, percentage=25), [SHARE], Seen(GPUS, DAEMONS, broken="for root alone"))
+    assert (answer.refused, answer.lines) == (None, [pipe("u1001-3"), visible(gpu(3)), memory("0=10240M")])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +261,7 @@ def run(settings: Settings, uid: int = UID, **environment: str) -> tuple[int, st
 def test_a_refused_task_reads_the_reason_and_nothing_else(settings: Settings) -> None:
     job.write(settings, SHARE)
     status, said = run(settings, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="25", CUDA_VISIBLE_DEVICES="3")
-    assert status == 1
+    assert status == taskprolog.REFUSED
     assert said.startswith("print hybridgpu: ")
     assert said.count("\n") == 1
 

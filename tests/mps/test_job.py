@@ -92,3 +92,11 @@ def test_a_record_is_read_by_everybody_and_removed_once(settings: Settings) -> N
     for _ in range(2):
         job.remove(settings, record)
     assert job.names(settings) == []
+
+
+def test_a_reason_is_one_line_and_short(settings: Settings) -> None:
+    job.write(settings, Job(12, 0, 1001, 1001, (0,), why="a\ndaemon=j1\x85b=c" + "x" * 1000))
+    found = job.read(settings, "12")
+    assert found is not None
+    assert found.why.startswith("a?daemon=j1?b=cxx")
+    assert (len(found.why), found.daemons) == (500, ())

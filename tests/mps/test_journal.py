@@ -191,3 +191,36 @@ def test_a_syslog_that_nobody_reads_is_not_waited_for(kind: int, syslog: str, se
                 journal.note(settings, "prolog", why="x" * 300)
         assert time.monotonic() - begun < 10
     assert len(lines(settings)) == 2000
+
+
+def test_it_is_told_before_where_the_file_gets_no_line(tmp_path: Path) -> None:
+    """What `trouble` says of a place is what `note` finds there."""
+    if os.geteuid() != 0:
+        lacking("needs root, to give folders away")
+    for name, mode, uid in (("good", 0o755, 0), ("groups", 0o775, 0), ("users", 0o755, 1001), ("all", 0o1777, 0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+        os.chown(tmp_path / name, uid, 104)
+    (tmp_path / "good/folder.log").mkdir()
+    (tmp_path / "good/link.log").symlink_to(tmp_path / "good/elsewhere")
+    (tmp_path / "good/linked").symlink_to(tmp_path / "good")
+    cases = {
+        "good/hooks.log": None,
+        "good/new/hooks.log": None,
+        "good/two/new/hooks.log": "there is no folder ",
+        "groups/hooks.log": "mode 0775, and must be root's",
+        "users/hooks.log": "is user 1001's",
+        "all/hooks.log": "mode 1777",
+        "good/folder.log": "it is no file",
+        "good/link.log": "it is no file",
+        "good/linked/hooks.log": "is no folder",
+        "good/hooks.log/hooks.log": "is no folder",
+    }
+    for path, why in cases.items():
+        settings = Settings(log=str(tmp_path / path))
+        told = journal.trouble(settings)
+        assert (told is None) if why is None else (told is not None and why in told), path
+        before = tmp_path.joinpath(path).read_text() if tmp_path.joinpath(path).is_file() else ""
+        journal.note(settings, "prolog", job=12)
+        written = tmp_path.joinpath(path).is_file() and tmp_path.joinpath(path).read_text() != before
+        assert written == (told is None), path

@@ -41,6 +41,10 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         ("CONTROL=nvidia-cuda-mps-control", "allowed: an absolute path"),
         ("START_SECONDS=soon", "START_SECONDS is 'soon'; allowed: seconds"),
         ("QUIT_SECONDS=0", "QUIT_SECONDS is '0'"),
+        ("WHOLE_SECONDS=0.99", "WHOLE_SECONDS is '0.99'; allowed: seconds from 1 to 3600"),
+        ('LOG="/var/log/x"', 'LOG is "/var/log/x"; write it without quotes'),
+        ("PYTHON='/usr/bin/python3'", "write it without quotes"),
+        ('QUIT_SECONDS="3"', "write it without quotes"),
         ("QUIT_SECONDS=nan", "QUIT_SECONDS is 'nan'"),
         ("QUIT_SECONDS=3601", "QUIT_SECONDS is '3601'"),
         ("PYTHON = /usr/bin/python3.12", "write it as PYTHON=/PATH, without blanks"),
@@ -73,3 +77,10 @@ def test_a_value_is_taken_as_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
     path.write_text("LOG=/var/log/$(id)=`id`;x\n")
     assert read(str(path)).log == "/var/log/$(id)=`id`;x"
+
+
+def test_lines_may_end_as_they_do_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.conf"
+    path.write_bytes(b"PYTHON=/usr/bin/python3\r\nLOG=/var/log/x\r\n\r\nQUIT_SECONDS=1\r\n")
+    found = read(str(path))
+    assert (found.log, found.quit_seconds) == ("/var/log/x", 1)

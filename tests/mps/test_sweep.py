@@ -18,11 +18,13 @@ import pytest
 from hybridgpu.mps import cgroup, daemon, job
 from hybridgpu.mps.daemon import Wanted
 from hybridgpu.mps.job import Job
+from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.process import alive
 from hybridgpu.mps.running import look
 from hybridgpu.mps.settings import Settings
 from hybridgpu.mps.state import read_state, write_state
 from hybridgpu.mps.sweep import survey, sweep
+from hybridgpu.mps.trouble import Trouble
 from tests.mps.node import UID, device, node, unique
 
 pytestmark = pytest.mark.slurm
@@ -106,6 +108,46 @@ def test_where_slurm_conf_is_gone_nothing_is_known(settings: Settings) -> None:
     name = held(settings, LATER, "/nowhere/slurm.conf")
     assert told(settings) == []
     assert lives(settings, name)
+
+
+def test_a_job_that_an_admin_says_is_over(settings: Settings) -> None:
+    """Where slurm.conf has changed since nothing else ends a lost job's hold before a reboot."""
+    name, other = held(settings, LATER, "/nowhere/slurm.conf"), unique("w")
+    daemon.hold(settings, Wanted(other, UID, UID, [device()], False), LATER + 1, 0, "/nowhere/slurm.conf")
+    daemon.ready(settings, other, LATER + 1)
+    job.write(settings, Job(LATER, 0, UID, UID, (0,), conf="/nowhere/slurm.conf", daemons=(name,)))
+    job.write(settings, Job(LATER + 2, 0, UID, UID, (0,), conf="/nowhere/slurm.conf"))
+    over = frozenset({LATER, LATER + 2})
+    with (
+        process(f"slurmstepd: [{LATER}.batch]"),
+        pytest.raises(Trouble, match=f"job {LATER}: not over, something of it runs"),
+    ):
+        sweep(settings, PAUSE, over)
+    starting = subprocess.Popen(["/usr/sbin/slurmstepd"], executable="/bin/cat", stdin=subprocess.PIPE, cwd="/")
+    with starting, pytest.raises(Trouble, match="try again"):
+        sweep(settings, PAUSE, over)
+    assert lives(settings, name)
+    done = sweep(settings, PAUSE, over)
+    mine = {(action.what, action.name, action.failed) for action in done if "/cgroup/" not in action.name}
+    assert mine == {
+        ("holder", f"{name}/{LATER}", False),
+        ("daemon", name, False),
+        ("job", str(LATER), False),
+        ("job", str(LATER + 2), False),
+    }
+    assert not os.path.lexists(daemon.folder_of(settings, name))
+    assert lives(settings, other)
+
+
+def test_a_daemon_that_a_hook_is_at_is_seen_so(settings: Settings) -> None:
+    name = held(settings, LATER, "/nowhere/slurm.conf")
+    folder = daemon.folder_of(settings, name)
+    Path(folder, "holders", str(LATER)).unlink()
+    with Locked(folder, 1.0):
+        (seen,) = survey(settings, PAUSE).daemons
+        assert (seen.busy, seen.leftover) == (True, "no job holds it")
+    (seen,) = survey(settings, PAUSE).daemons
+    assert (seen.busy, seen.leftover) == (False, "no job holds it")
 
 
 @pytest.mark.parametrize("step", ["batch", "extern", "0", "4294967290"])
@@ -273,9 +315,9 @@ def test_what_killed_writers_left_goes_and_what_others_put_there_stays(settings:
     job.write(settings, Job(LATER, 0, UID, UID, (0,), conf="/nowhere"))
     jobs = Path(settings.jobs)
     me = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    for name in (".12.99999999.5", "README", f".{LATER}.{os.getpid()}.{me}", "7"):
+    for name in (".12.99999999.5", "README", f".{LATER}.{os.getpid()}.{me}", f"{LATER + 1}"):
         (jobs / name).write_text("job=")
-    assert sorted(told(settings)) == [("stray", f"{jobs}/.12.99999999.5"), ("stray", f"{jobs}/7")]
+    assert sorted(told(settings)) == [("stray", f"{jobs}/.12.99999999.5"), ("stray", f"{jobs}/{LATER + 1}")]
     assert sorted(entry.name for entry in jobs.iterdir()) == sorted(
         [f".{LATER}.{os.getpid()}.{me}", str(LATER), "README"]
     )

@@ -147,6 +147,14 @@ def test_gpu_conf_says_where_the_sites_own_task_prolog_goes(tmp_path: Path) -> N
     }
 
 
+@pytest.mark.parametrize("own", ["/usr/lib/hybridgpu/taskprolog", "/etc/slurm/taskprolog.d/10-site"])
+def test_gpu_conf_has_nobody_link_what_is_there_already(tmp_path: Path, own: str) -> None:
+    """A link from the folder to the program that runs all of it would run for ever."""
+    slurm = f'version: "24.11", site: {{taskProlog: {own}}}'
+    text = slurm_texts(render_tree(site(tmp_path, inventory("gpu1 dgx mps, replicas: 4", slurm=slurm))))["gpu.conf"]
+    assert "ln -s" not in text
+
+
 @pytest.mark.parametrize(
     ("had", "runs_ours"),
     [

@@ -7,16 +7,13 @@ program that can be covered by another. The interpreter of the hooks is a script
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Self
 
 from testbed.driver.machine import Machine
 from testbed.hooks.cluster import HookCluster
@@ -25,15 +22,11 @@ from testbed.hooks.process import ZOMBIE, Process
 from testbed.slurm.cluster import slurmd
 from testbed.slurm.namespace import attempts
 from testbed.slurm.root import SlurmRoot
+from tests.slurm.faultprograms import CONTROL, COVERS, FAULTS, HOOKS_CONF, PROGRAMS, PYTHON, REAL
+from tests.slurm.jobwatch import LIMIT, UNFINISHED, Hurt, Watch
 
 RUN = "/run/hybridgpu"
 HOOK = "/usr/lib/hybridgpu/hybridgpu-hook"
-LIMIT = 60
-"""Seconds until something counts as hanging: far above what any hook may take with HOOKS_CONF."""
-
-SWEEPS = 5
-"""One is enough where no job starts on the node. Here all nodes show the same processes, and so do starts on others."""
-
 SHARE, WHOLE = "--gres=mps:25", "--gres=gpu:1"
 BESIDE = ((0, "--gres=none"), (1, "--gres=gpu:1"), (1, "--gres=shard:1"))
 """Jobs that need no MPS, by the node of the place."""
@@ -43,53 +36,6 @@ STAYS = f": >{STARTED}/$SLURM_JOB_ID; exec sleep 600"
 ASKS = f"echo get_default_active_thread_percentage | /usr/bin/nvidia-cuda-mps-control >{STARTED}/$SLURM_JOB_ID"
 """Scripts of jobs: one that says when it has started, and one that says what its daemon answers."""
 
-PROGRAMS = "/opt/nvidia/bin"
-CONTROL = f"{PROGRAMS}/nvidia-cuda-mps-control"
-REAL = "/usr/bin/nvidia-cuda-mps-control"
-FAULTS = "/faults"
-HOOKS_CONF = f"""\
-PYTHON=/usr/lib/hybridgpu-testbed/python
-CONTROL={CONTROL}
-START_SECONDS=3
-QUIT_SECONDS=1
-KILL_SECONDS=2
-LOCK_SECONDS=8
-WHOLE_SECONDS=25
-"""
-PYTHON = f"""\
-#!/bin/sh
-# Python that is killed a while after its start, where a test has asked for it: on this node, in this hook, once. One
-# that has a file to write its environment to does so.
-for hook in "$@"; do :; done
-asked={FAULTS}/$SLURMD_NODENAME.$hook
-if [ -n "$SLURMD_NODENAME" ] && [ -e "$asked" ] && /bin/mv "$asked" "$asked.taken" 2>/dev/null; then
-    read -r delay <"$asked.taken"
-    {{ /bin/sleep "$delay"; kill -9 $$; }} </dev/null >/dev/null 2>&1 &
-fi
-if [ -e "$asked.tell" ]; then /usr/bin/env -0 >"$asked.tell"; fi
-exec /usr/bin/python3 "$@"
-"""
-STUBBORN = f"""\
-#!/bin/sh
-# A control daemon that ends neither on `quit` nor on SIGTERM, and has a child in a session of its own.
-if [ "$1" = -f ]; then
-    trap '' TERM
-    setsid sleep 1000 &
-    exec {REAL} -f
-fi
-read -r asked
-if [ "$asked" = quit ]; then exec sleep 1000; fi
-echo "$asked" | {REAL}
-"""
-COVERS: Mapping[str, str | None] = {
-    "missing": None,
-    "hanging": "#!/bin/sh\nexec sleep 1000\n",
-    "stubborn": STUBBORN,
-    "slow": f'#!/bin/sh\nif [ "$1" = -f ]; then sleep 0.4; fi\nexec {REAL} "$@"\n',
-    "failing": "#!/bin/sh\necho no card >&2\nexit 3\n",
-}
-"""What may stand in place of the control program: None is an empty folder."""
-
 MACHINE = {
     "name": "hurt",
     "gpus": [
@@ -98,51 +44,8 @@ MACHINE = {
 }
 _SHARES = "{mode: mps, mps: {wholeGpuJobs: true, computeMode: exclusive_process}}"
 _SHARDS = "{mode: time-slicing, replicas: 4}"
-UNFINISHED = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
-_FIELD = re.compile(r"\b(JobId|JobState|Reason|Restarts|ExitCode)=(\S*)")
 _LOCK = threading.Lock()
 """The cluster's supervisor answers one at a time, and the simulated driver is loaded into this process once."""
-
-
-class Hurt(AssertionError):
-    """Something is not as it must be; carries what."""
-
-
-class Watch:
-    """All jobs of a cluster, as they are now: one look for everybody who waits."""
-
-    def __init__(self, cluster: HookCluster) -> None:
-        self.seen: dict[str, dict[str, str]] = {}
-        self._cluster = cluster
-        self._changed = threading.Condition()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.1):
-            told = self._cluster.inside.run(["scontrol", "-o", "show", "jobs"]).stdout
-            found = [dict(_FIELD.findall(one)) for one in re.split("^(?=JobId=)", told, flags=re.MULTILINE)]
-            with self._changed:
-                self.seen = {one["JobId"]: one for one in found if "JobId" in one}
-                self._changed.notify_all()
-
-    def wait(self, job: str, wanted: Callable[[Mapping[str, str]], bool], limit: float = LIMIT) -> dict[str, str]:
-        """The job's record once it is as wanted. Raises Hurt after `limit` seconds."""
-        end = time.monotonic() + limit
-        with self._changed:
-            while time.monotonic() < end:
-                if job in self.seen and wanted(self.seen[job]):
-                    return self.seen[job]
-                self._changed.wait(0.5)
-        raise Hurt(f"job {job} stays {self.seen.get(job)}")
 
 
 @dataclass
@@ -312,7 +215,9 @@ class Place:
         self.beside.clear()
         for number, node in enumerate(self.nodes):
             self._wait_steps(number)
-            for _ in range(SWEEPS):
+            for _ in attempts(
+                LIMIT
+            ):  # more than one, for nodes show each other's processes, and so jobs that start there
                 done = self.cluster.run_on(node, [HOOK, "sweep"])
                 if done.returncode != 0:
                     wrong.append(f"{node}: sweep: {done.stdout}{done.stderr}")

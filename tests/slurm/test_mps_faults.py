@@ -20,7 +20,8 @@ import pytest
 from testbed.slurm.namespace import attempts
 from testbed.slurm.root import SlurmRoot
 from tests.conftest import soak
-from tests.slurm.mpssite import LIMIT, RUN, SHARE, WHOLE, Hurt, Place, each, places
+from tests.slurm.jobwatch import LIMIT, Hurt
+from tests.slurm.mpssite import RUN, SHARE, WHOLE, Place, each, places
 
 pytestmark = pytest.mark.slurm
 

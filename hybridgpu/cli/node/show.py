@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridgpu.check.formats import printable
-from hybridgpu.cli import failed
+from hybridgpu.cli import failed, say
 from hybridgpu.cli.options import hooks_conf_option, output_option, pause_option
 from hybridgpu.cli.table import table
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 def command(hooks_conf: str, pause: float, output: str) -> int:
     """List the MPS daemons of this node's jobs, the jobs that hold them, job records, and what nobody needs any more.
 
-    State: serving; starting (a prolog is at it); dead (its process is gone, a job holds it); leftover (`node sweep`
-    removes it). Needs root: nobody else sees every process, and whether a job still runs is told by them.
+    State: serving; starting (a prolog is at it); dead (its process is gone, a job holds it); stopping (no job needs it,
+    and a hook is at it); leftover (`node sweep` removes it). Needs root: nobody else sees every process, and whether a
+    job still runs is told by them.
     """
+    from hybridgpu.mps.journal import trouble
     from hybridgpu.mps.settings import read
     from hybridgpu.mps.sweep import survey
     from hybridgpu.mps.trouble import Trouble
@@ -35,9 +37,12 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
     if os.geteuid() != 0:
         return failed("node show needs root, which alone sees every process of the node")
     try:
-        found = survey(read(hooks_conf), pause)
-    except Trouble as trouble:
-        return failed(str(trouble))
+        settings = read(hooks_conf)
+        found = survey(settings, pause)
+    except Trouble as problem:
+        return failed(str(problem))
+    if lost := trouble(settings):
+        say(printable(lost))
     if output == "json":
         click.echo(json.dumps(_record(found), indent=2))
     else:
@@ -47,6 +52,8 @@ def command(hooks_conf: str, pause: float, output: str) -> int:
 
 def _state(daemon: DaemonSeen) -> tuple[str, str | None]:
     """A word, and the reason where there is something wrong."""
+    if daemon.busy:
+        return "stopping", None
     if daemon.leftover is not None:
         return "leftover", daemon.leftover
     if daemon.alive:

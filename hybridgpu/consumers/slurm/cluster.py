@@ -76,7 +76,7 @@ MPS_PRIVATE_SHM = Rule(
     "slurm-mps-private-shm",
     Severity.WARNING,
     "Jobs get a /dev/shm of their own (job_container/tmpfs does it by default), and MPS clients need the daemon's.",
-    "Write Dirs=/tmp in job_container.conf (dirs: /tmp in namespace.yaml), or let the daemon join the job's namespace.",
+    "Write Dirs=/tmp in job_container.conf (dirs: /tmp in namespace.yaml).",
     "job_container.conf.5 Dirs; namespace.yaml.5; run on 22.05: the task sees /run, not the prolog's /dev/shm",
 )
 CONSTRAIN_OFF = Rule(
@@ -105,7 +105,8 @@ PROFILE = re.compile(r"(?:^|[_.])[0-9]+g\.[0-9]+gb", re.IGNORECASE)
 
 _ADDS_UP = ("prolog", "epilog", "prologslurmctld", "epilogslurmctld")
 _IMPLY_CONTAIN = frozenset(("contain", "runinjob", "x11"))
-_IMPLY_ALLOC = _IMPLY_CONTAIN | {"alloc", "deferbatch", "forcerequeueonfail", "nohold"}
+IMPLY_ALLOC = _IMPLY_CONTAIN | {"alloc", "deferbatch", "forcerequeueonfail", "nohold"}
+"""Values of PrologFlags, in lower case, by which a prolog runs before its job (slurm.conf.5 PrologFlags)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def _judge_prolog(files: SlurmFiles, used: set[str], release: Release, verdict: 
             message = f"PrologFlags={flags.value}: {word} is unknown to Slurm {release}; known are "
             verdict.die(PROLOG_FLAG_UNKNOWN, flags.place, message + ", ".join(release.prolog_flags))
     prolog = files.setting("Prolog")
-    if "mps" in used and prolog and not _IMPLY_ALLOC & {word.lower() for word in words}:
+    if "mps" in used and prolog and not IMPLY_ALLOC & {word.lower() for word in words}:
         place = flags.place if flags else prolog.place
         said = f"PrologFlags={flags.value} has" if flags else "there is no PrologFlags with"
         verdict.note(MPS_PROLOG_LATE, place, f"{said}{' no' if flags else ''} Alloc or Contain, and nodes have mps")

@@ -34,12 +34,13 @@ LINE_LOST = Rule(
 FLAGS_LOST = Rule(
     "import-gres-flags-lost",
     Severity.WARNING,
-    "hybridgpu writes no Flags: jobs get all the environment variables of Slurm's defaults.",
+    "hybridgpu writes no Flags but all_sharing for mps: jobs get all the variables of Slurm's defaults, and may share "
+    "all GPUs of a node at once.",
     "Nothing is to be done if the flags only took away variables of other vendors' cards.",
     "S:src/interfaces/gres.c gres_flags_parse; gres.conf.5 Flags",
 )
 
-_DEFAULT_FLAGS = frozenset(("one_sharing", "nvidia_gpu_env"))
+_DEFAULT_FLAGS = frozenset(("all_sharing", "nvidia_gpu_env"))
 
 
 @dataclass(frozen=True, slots=True)

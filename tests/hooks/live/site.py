@@ -17,7 +17,6 @@ from testbed.driver.machine import Machine
 from testbed.hooks import cgroups
 from testbed.hooks.cluster import HookCluster
 from testbed.hooks.inventory import inventory
-from testbed.hooks.site import rendered
 from testbed.slurm.root import SUITES, SlurmRoot
 from tests.conftest import lacking
 from tests.simulated import load_driver, nvml
@@ -98,7 +97,6 @@ def running(root: SlurmRoot, variation: Variation, folder: Path) -> Iterator[Hoo
     settings = f"AuthInfo=cred_expire=5\n{variation.settings}"
     text = inventory(root.release, {node: NODES[node] for node in variation.nodes})
     files = {
-        "gres.conf": all_sharing(rendered(text, machines).slurm["gres.conf"]),
         "/etc/slurm/taskprolog.d/10-site": SITE_TASK_PROLOG,
         "/etc/slurm/taskprolog.d/90-site": LATE_TASK_PROLOG,
         **variation.files,
@@ -106,15 +104,6 @@ def running(root: SlurmRoot, variation: Variation, folder: Path) -> Iterator[Hoo
     with HookCluster(root, text, machines, settings=settings, files=files, confined=variation.confined) as cluster:
         cluster.wait_registered()
         yield cluster
-
-
-def all_sharing(gres_conf: str) -> str:
-    """Let all GPUs of a node be shared at once: of mps Slurm lets but one, unless told (gres.conf(5), one_sharing)."""
-    lines = gres_conf.splitlines()
-    return "".join(
-        f"{line} Flags=all_sharing\n" if " Name=mps " in line and "Flags=" not in line else f"{line}\n"
-        for line in lines
-    )
 
 
 def _machine(folder: Path, node: str) -> Machine:

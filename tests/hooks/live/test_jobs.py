@@ -29,7 +29,9 @@ CONFIGURED = (
     Variation("without-shards", tuple(node for node in NODES if node != "s1"), confined=False),
     Variation("shards-first", ("m1", "m2", "m3", "s1"), settings="GresTypes=gpu,shard,mps\n"),
     Variation("alloc", ("m1", "m2", "m3", "s1"), settings="PrologFlags=Alloc\n", confined=False, contained=False),
-    Variation("run-in-job", ("m1", "m2", "m3", "w1"), settings="PrologFlags=RunInJob\n", releases=("24.11", "26.05")),
+    Variation("run-in-job", ("m1", "m2", "m3", "w1"), settings="PrologFlags=RunInJob\n", releases=("26.05",)),
+    # On 24.11.5 no job with GRES on two nodes ever starts under it, whatever the prolog is.
+    Variation("run-in-job", ("m2", "m3", "w1"), settings="PrologFlags=RunInJob\n", releases=("24.11",)),
 )
 SAMPLE = {
     "as-rendered": "22.05",
@@ -58,8 +60,9 @@ def test_jobs_see_their_devices_and_daemons_and_leave_nothing(
         with Running(cluster, JOBS) as jobs:
             _requeue(jobs)
             while_they_run(jobs, variation, before)
-            sweeps_find_nothing(jobs, variation)
-            disturbed(jobs, variation)
+            if RESTARTED.name in jobs.jobs:
+                sweeps_find_nothing(jobs, variation)
+                disturbed(jobs, variation)
             one_of_two_ends(jobs)
             for name in jobs.waiting():
                 jobs.let_go(name)
@@ -73,7 +76,7 @@ def test_jobs_see_their_devices_and_daemons_and_leave_nothing(
         assert {node: seen["State"] for node, seen in cluster.show_nodes().items()} == dict.fromkeys(
             cluster.nodes, "IDLE"
         )
-        assert (LOST in printed["srun"]) == lost(variation)
+        assert any(LOST in text for text in printed.values()) == lost(variation)
 
 
 def lost(variation: Variation) -> bool:
@@ -110,7 +113,7 @@ def sweeps_find_nothing(jobs: Running, variation: Variation) -> None:
     before = {node: nodes.identities(cluster, node) for node in cluster.nodes}
     swept = {node: nodes.swept(cluster, node) for node in cluster.nodes}
     assert swept == dict.fromkeys(cluster.nodes, "")
-    for _ in range(soak(2, 30)):
+    for _ in range(soak(2, 10)):
         time.sleep(1)
         assert nodes.swept(cluster, "m2", alone=True) == ""
     assert {node: nodes.identities(cluster, node) for node in cluster.nodes} == before
