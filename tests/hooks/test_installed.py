@@ -174,6 +174,22 @@ def test_installing_again_changes_nothing(node: Node) -> None:
     assert node.done("sh", "-c", f"{' '.join(listing)} -exec sha256sum {{}} + | grep -v pyc | sort") == before
 
 
+@pytest.mark.parametrize("release", ["24.11", "26.05"])
+def test_every_python_installs_without_a_word(release: str) -> None:
+    """These roots have newer ones than RELEASE."""
+    with Namespace(root_of(release).path) as inside:
+        node = Node(inside)
+        for dest in ("", "/image"):
+            done = inside.run(["/src/slurm/install", *([dest] if dest else [])])
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            compiled = node.done("find", f"{dest}/usr/lib/hybridgpu", "-name", "taskprolog.*.pyc").splitlines()
+            assert len(compiled) == 1
+        code = (
+            "import sys; sys.path.insert(0, '/usr/lib/hybridgpu'); import hybridgpu.hooks as h; print(h.main.__code__)"
+        )
+        assert "/usr/lib/hybridgpu/hybridgpu/hooks/__init__.py" in node.done("python3", "-IS", "-c", code)
+
+
 def test_edited_settings_stay_and_others_follow(node: Node) -> None:
     edited = "PYTHON=/usr/bin/python3\nSTART_SECONDS=3\n"
     node.inside.write(CONF, edited)

@@ -352,7 +352,7 @@ def test_a_user_fills_his_own_folder_only(settings: Settings, leaf: str) -> None
     user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
     subprocess.run([*user, "sh", "-c", script], stderr=subprocess.DEVNULL, timeout=60)
     assert os.statvfs(f"{folder}/{leaf}").f_bavail == 0
-    assert os.stat(f"{folder}/{leaf}").st_dev != os.stat(settings.run).st_dev
+    assert Path(folder, leaf).stat().st_dev != Path(settings.run).stat().st_dev
     assert daemon.hold(settings, wanted(unique("v"), 1, uid=UID + 1), 8, 0) == "started"
     daemon.release(settings, unique("v"), 8, 0)
     assert daemon.release(settings, name, 7, 0) == "stopped"
