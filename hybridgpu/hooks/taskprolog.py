@@ -227,7 +227,7 @@ def _reach(name: str, record: job.Job, entries: list[Entry], node: Node) -> list
     if view.shm is not None and view.shm != node.shm:
         raise Trouble(
             "this task has a /dev/shm of its own, through which no MPS daemon is reached: "
-            "job_container.conf needs Dirs without /dev/shm, or Shared=true"
+            "job_container.conf needs Dirs=/tmp, which Slurm knows from 23.02 on"
         )
     return [f"export {PIPE}={view.pipe}"]
 

@@ -76,7 +76,7 @@ MPS_PRIVATE_SHM = Rule(
     "slurm-mps-private-shm",
     Severity.WARNING,
     "Jobs get a /dev/shm of their own (job_container/tmpfs does it by default), and MPS clients need the daemon's.",
-    "Write Dirs=/tmp in job_container.conf (dirs: /tmp in namespace.yaml).",
+    "Write Dirs=/tmp in job_container.conf, which Slurm 22.05 does not know yet (dirs: /tmp in namespace.yaml).",
     "job_container.conf.5 Dirs; namespace.yaml.5; run on 22.05: the task sees /run, not the prolog's /dev/shm",
 )
 CONSTRAIN_OFF = Rule(
