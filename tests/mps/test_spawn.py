@@ -89,6 +89,11 @@ def told(log: Path) -> dict[str, list[str]]:
     return {words[0].rstrip(":"): words[1:] for words in lines} | files
 
 
+def signals(mask: str) -> int:
+    """A mask of /proc/PID/status, without the C library's own two signals, which no program can set (make leaves them)."""
+    return int(mask, 16) & ~(0b11 << 31)
+
+
 def test_what_a_daemon_is(place: Path) -> None:
     log = place / "log" / "control.log"
     process = begin(place, TELL)
@@ -98,7 +103,7 @@ def test_what_a_daemon_is(place: Path) -> None:
         assert seen["Gid"] == [str(GROUP)] * 4
         assert seen["Groups"] == [str(GROUP)]
         assert {seen[f"Cap{kind}"][0].strip("0") for kind in ("Inh", "Prm", "Eff", "Amb")} == {""}
-        assert {seen[f"Sig{kind}"][0].strip("0") for kind in ("Blk", "Ign", "Pnd")} == {""}
+        assert not any(signals(seen[f"Sig{kind}"][0]) for kind in ("Blk", "Ign", "Pnd"))
         assert seen["cwd"] == ["/"]
         assert seen["umask"] == ["0077"]
         assert seen["session"] == [str(process.pid)] * 3
@@ -143,7 +148,7 @@ def test_nothing_of_a_strange_parent_is_inherited(place: Path) -> None:
     process = identify(int(seen["session"][2]))
     assert process is not None
     try:
-        assert {seen[f"Sig{kind}"][0].strip("0") for kind in ("Blk", "Ign")} == {""}
+        assert not any(signals(seen[f"Sig{kind}"][0]) for kind in ("Blk", "Ign"))
         assert (seen["fd 0"], seen["fd 1"], seen["fd 2"]) == (["/dev/null"], [str(log)], [str(log)])
         assert {name for name in seen if name.startswith("fd ")} == {"fd 0", "fd 1", "fd 2"}
         assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "0\n"
