@@ -90,7 +90,7 @@ def told(log: Path) -> dict[str, list[str]]:
 
 
 def signals(mask: str) -> int:
-    """A mask of /proc/PID/status, without the C library's own two signals, which no program can set (make leaves them)."""
+    """A mask of /proc/PID/status, without the two signals of the C library's own, which no program can set."""
     return int(mask, 16) & ~(0b11 << 31)
 
 
