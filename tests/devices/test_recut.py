@@ -183,7 +183,9 @@ def start(machine: Machine, wanted: int, how: str, name: str, plan: str | None =
 
 
 @pytest.mark.parametrize("name", [AMPERE, HOPPER])
-def test_killed_by_sigkill_and_started_again_it_converges(name: str, make: Make) -> None:
+def test_killed_by_sigkill_and_started_again_it_converges(
+    name: str, make: Make, record_property: Callable[[str, object], None]
+) -> None:
     """In half of the runs just before, during or after one of its changes; in the others at any moment."""
     chance, machine, known = random.Random(9), make(name), model(name)
     every = [OFF, *layouts(known)]
@@ -209,6 +211,7 @@ def test_killed_by_sigkill_and_started_again_it_converges(name: str, make: Make)
         assert shape(machine) == shape_of(pair.wanted)
         assert all(uuids(machine)[place] == had[place] for place in pair.kept())
     assert killed >= soak(3, 80)
+    record_property("measured", f"{number + 1} runs through the library, {killed} ended by SIGKILL: converges")
 
 
 @pytest.mark.parametrize("name", MODELS)

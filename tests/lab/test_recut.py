@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -56,12 +56,19 @@ def test_every_layout_to_every_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_whatever_call_goes_wrong_it_converges_when_run_again(name: str) -> None:
+def test_whatever_call_goes_wrong_it_converges_when_run_again(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     chance = random.Random(5)
-    for pair in sampled(name, soak(12, 10_000), 5):
+    pairs, count = sampled(name, soak(12, 10_000), 5), 0
+    for pair in pairs:
         for call in range(1, pair.calls() + 1):
             for fault in ways(chance):
                 _goes_wrong(pair, call, fault)
+                count += 1
+    record_property(
+        "measured", f"{len(pairs):,} pairs of layouts, {count:,} calls that fail or are the last: converges"
+    )
 
 
 def _goes_wrong(pair: Pair, call: int, fault: Fault) -> None:

@@ -6,6 +6,7 @@ And what Slurm itself does not do, on which the task prolog's refusals need not 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,9 @@ class Sweeps(threading.Thread):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_many_jobs_over_eight_gpus_leave_nothing(release: str, tmp_path: Path) -> None:
+def test_many_jobs_over_eight_gpus_leave_nothing(
+    release: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     arrays = [
         Job(
             f"{user}-{number}",
@@ -104,6 +107,8 @@ def test_many_jobs_over_eight_gpus_leave_nothing(release: str, tmp_path: Path) -
             )
         assert left(cluster, "m1") == NOTHING_LEFT
         assert cluster.show_node("m1")["State"] == "IDLE"
+        what = f"{JOBS} jobs with shares of {SHARE} over 8 GPUs, {sweeps.count} sweeps meanwhile: nothing left"
+        record_property("measured", f"Slurm {cluster.root.version}: {what}")
 
 
 def wait_held(cluster: HookCluster) -> None:
