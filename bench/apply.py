@@ -23,6 +23,7 @@ from testbed.driver.machine import Machine
 _HYBRIDGPU = (sys.executable, "-m", "hybridgpu")
 _START = (
     "import runpy, click, pynvml, hybridgpu.cli.node.apply, hybridgpu.cli.node.report, hybridgpu.devices.application, "
+    "hybridgpu.cli.node.jobdaemons, hybridgpu.cli.node.mapped, hybridgpu.cli.node.migask, hybridgpu.devices.withdead, "
     "hybridgpu.devices.bind, hybridgpu.devices.container, hybridgpu.devices.factsof, hybridgpu.devices.limited, "
     "hybridgpu.devices.nvmlcut, hybridgpu.check.formats; from hybridgpu.model.catalogue import models; models()"
 )
