@@ -13,7 +13,7 @@ import stat
 import time
 
 from hybridgpu.mps import cgroup, spawn
-from hybridgpu.mps.process import Identity, alive, boot_id, descendants, identify, pids, signal_it, uid, wait_gone
+from hybridgpu.mps.process import Identity, alive, descendants, identify, pids, signal_it, uid, wait_gone
 from hybridgpu.mps.state import LOG, PIPE, State, write_state
 from hybridgpu.mps.trouble import ByUser, Trouble
 
@@ -138,8 +138,8 @@ def _ask_to_quit(settings: Settings, folder: str, state: State) -> None:
 def _processes(name: str, state: State | None) -> set[Identity]:
     """What is proven to be the daemon's: itself, what descends from it, and what its cgroup holds."""
     found = {identity for pid in cgroup.members(name) if (identity := identify(pid)) is not None}
-    if state is not None and state.boot == boot_id() and state.identity is not None and alive(state.identity):
-        found |= {state.identity, *descendants(state.identity)}
+    if state is not None and (running := state.running) is not None:
+        found |= {running, *descendants(running)}
     return found
 
 

@@ -13,7 +13,7 @@ from hybridgpu.mps import cgroup, control
 from hybridgpu.mps.folder import remove_tree, root_folder, user_folder
 from hybridgpu.mps.lock import Locked
 from hybridgpu.mps.mount import limit
-from hybridgpu.mps.process import alive, boot_id, identify
+from hybridgpu.mps.process import boot_id, identify
 from hybridgpu.mps.state import (
     HOLDERS,
     LOG,
@@ -91,8 +91,8 @@ def view(settings: Settings, name: str) -> View | None:
     state = read_state(folder_of(settings, name))
     if state is None:
         return None
-    lives = state.boot == boot_id() and state.identity is not None and alive(state.identity)
-    return View(f"{folder_of(settings, name)}/{PIPE}", state.uid, state.devices, state.shm, lives)
+    pipe = f"{folder_of(settings, name)}/{PIPE}"
+    return View(pipe, state.uid, state.devices, state.shm, state.running is not None)
 
 
 def hold(settings: Settings, wanted: Wanted, job: int, restart: int, conf: str = "") -> str:

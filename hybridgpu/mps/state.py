@@ -11,7 +11,7 @@ import os
 
 from hybridgpu.mps.devicemap import Device
 from hybridgpu.mps.folder import read_small, root_folder, write_whole
-from hybridgpu.mps.process import Identity
+from hybridgpu.mps.process import Identity, alive, boot_id
 from hybridgpu.mps.trouble import Trouble
 
 TYPE_CHECKING = False
@@ -46,6 +46,12 @@ class State:
     def uuids(self) -> list[str]:
         """Its devices, in their order."""
         return [device.uuid for device in self.devices]
+
+    @property
+    def running(self) -> Identity | None:
+        """Its process, where it is of this boot and still runs."""
+        identity = self.identity
+        return identity if identity is not None and self.boot == boot_id() and alive(identity) else None
 
 
 class Holder:

@@ -74,7 +74,7 @@ class DaemonSeen:
         self.boot = state.boot if state else None
         identity = state.identity if state else None
         self.pid = identity.pid if identity else None
-        self.alive = identity is not None and self.boot == boot_id() and alive(identity)
+        self.alive = state is not None and state.running is not None
 
     def of(self, holders: list[HolderSeen]) -> dict[str, object]:
         """Whose it was, for the journal: of these jobs."""
